@@ -1,0 +1,86 @@
+# One target per habit; `make help` lists them. Needs make and a Python >= 3.11, nothing else.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# The first interpreter that is new enough; `make PYTHON=...` overrides. Its own path, never that of .venv, which
+# it may have to replace.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do "$$p" -c \
+	'import ensurepip, sys; sys.exit(1) if sys.version_info < (3, 11) else print(sys._base_executable)' \
+	2>/dev/null && break; done)
+
+VENV := .venv
+PINS := python/requirements-dev.txt
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+# buf starts its plugins by name, and betterproto2's compiler starts ruff.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# buf writes its cache below the home directory, which a CI user may not have.
+export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
+
+.PHONY: help setup pins generate lint format format-check breaking types test bench demo clean
+
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed ## Build .venv from the pinned requirements
+
+# The environment is rebuilt only when the content of the pins differs: git touches file times at will.
+$(VENV)/.pins: $(PINS)
+	@if [ -z "$(PYTHON)" ]; then echo "no Python >= 3.11 found; set PYTHON=/path/to/python3" >&2; exit 1; fi
+	@if ! cmp -s $(PINS) $@; then \
+		echo "building $(VENV) with $(PYTHON)"; \
+		"$(PYTHON)" -m venv --clear $(VENV); \
+		$(PIP) install --requirement $(PINS); \
+		cp $(PINS) $@; \
+	fi
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.pins python/pyproject.toml
+	@$(PIP) install --no-deps --no-build-isolation --editable python
+	@touch $@
+
+pins: ## Resolve python/requirements-dev.in anew into the pinned file
+	rm -rf build/pins
+	"$(PYTHON)" -m venv build/pins
+	build/pins/bin/python -m pip --disable-pip-version-check --quiet install --requirement python/requirements-dev.in
+	{ echo "# Exact versions of everything in .venv, from requirements-dev.in by \`make pins\`; Python 3.11 to 3.13."; \
+	  build/pins/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip; } > $(PINS)
+
+generate: setup ## Write all generated code from proto/, and the stub of the blocking face
+	@python tools/generate.py
+	@python tools/blocking_stub.py
+
+lint: setup ## Check the protos and the Python code
+	buf lint
+	ruff check .
+
+format: setup ## Format the protos and the Python code
+	buf format --write proto
+	ruff format .
+
+format-check: setup ## Fail if `make format` would change a file
+	buf format --diff --exit-code proto
+	ruff format --diff .
+
+breaking: setup ## Compare the protos with AGAINST (default: the last tag, else the last commit)
+	@tools/breaking.sh $(AGAINST)
+
+types: setup ## mypy --strict and pyright strict on the package
+	mypy
+	basedpyright
+
+test: setup ## Run the tests; ARGS goes to pytest
+	@python -m pytest $(ARGS)
+
+bench: setup ## Run the benchmarks
+	@python -m bench $(ARGS)
+
+demo: setup ## Import a real session, serve it, mutate its prompt, replay and verify it
+	@python -m turnwire.demo $(ARGS)
+
+clean: ## Remove .venv, caches and build results
+	rm -rf $(VENV) build python/dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
