@@ -1,0 +1,76 @@
+"""The shipped descriptors and their options, in a pool of their own.
+
+The generated Python code has no protovalidate rules in its descriptors (two copies of ``validate_pb2`` in one process
+clash at import). ``schema.binpb`` has them, so the rules are read from there, through a private pool that shares
+nothing with the default one: a descriptor of the default pool would look like a message without any rules.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+PACKAGE: Final = "turnwire.v1"
+
+
+def descriptor_set() -> FileDescriptorSet:
+    """Read ``schema.binpb``: all files of the schema with their imports, each after the files that it imports."""
+    return FileDescriptorSet.FromString(files("turnwire").joinpath("schema.binpb").read_bytes())
+
+
+@cache
+def pool() -> DescriptorPool:
+    """Return the private pool that holds the shipped descriptors, rules included."""
+    result = DescriptorPool()
+    for file in descriptor_set().file:
+        result.AddSerializedFile(file.SerializeToString())
+    return result
+
+
+def message(full_name: str) -> Descriptor:
+    """Return the descriptor of a message of the schema; ``KeyError`` if there is none of that name."""
+    return pool().FindMessageTypeByName(full_name)
+
+
+@cache
+def message_class(full_name: str) -> type[Message]:
+    """Return the class of a message in the private pool. Its descriptor, unlike the generated class's, has rules."""
+    return GetMessageClass(message(full_name))
+
+
+def file_names() -> list[str]:
+    """Return the names of the schema's own files."""
+    return [file.name for file in descriptor_set().file if file.package == PACKAGE]
+
+
+def own_files() -> list[FileDescriptor]:
+    """Return the schema's own files in the private pool."""
+    return [pool().FindFileByName(name) for name in file_names()]
+
+
+@cache
+def option(descriptor: Descriptor | FieldDescriptor | OneofDescriptor, extension: str) -> Any:
+    """Return the value of an option, for example ``buf.validate.field`` or ``turnwire.v1.ref``.
+
+    ``None`` if it is not set; a tuple, maybe empty, if it is repeated. Not to be changed: it is made once.
+    """
+    # Python reads options as a message of the default pool, which takes extensions of this one for unknown fields; as
+    # a message of this pool they are known.
+    kind = "Message"
+    if isinstance(descriptor, FieldDescriptor):
+        kind = "Field"
+    elif isinstance(descriptor, OneofDescriptor):
+        kind = "Oneof"
+    cls = GetMessageClass(pool().FindMessageTypeByName(f"google.protobuf.{kind}Options"))
+    options: Any = cls.FromString(descriptor.GetOptions().SerializeToString())
+    handle = pool().FindExtensionByName(extension)
+    if handle.is_repeated:
+        return tuple(options.Extensions[handle])
+    return options.Extensions[handle] if options.HasExtension(handle) else None
