@@ -1,0 +1,22 @@
+"""The digest chain of a log.
+
+d0 = SHA-256("turnwire/1" ‖ session id), dn = SHA-256(dn-1 ‖ be64(revision) ‖ be64(recorded nanoseconds) ‖
+be32(payload field number) ‖ SHA-256(payload bytes as stored)).
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+
+_LINK = struct.Struct(">32sqqi32s")
+
+
+def start(session_id: str) -> bytes:
+    """The digest before the first entry: 32 bytes."""
+    return sha256(b"turnwire/1" + session_id.encode()).digest()
+
+
+def link(before: bytes, revision: int, recorded_us: int, field: int, payload: bytes) -> bytes:
+    """The digest after one more entry, recorded at ``recorded_us`` microseconds since the epoch: 32 bytes."""
+    return sha256(_LINK.pack(before, revision, recorded_us * 1000, field, sha256(payload).digest())).digest()

@@ -1,0 +1,43 @@
+"""The few pieces of the protobuf wire format by which stored bytes are spliced without parsing them."""
+
+from __future__ import annotations
+
+#: Tag of ``parts`` in User, Assistant, PromptMessage and MoreParts: number 15, length-delimited.
+PARTS_TAG = b"\x7a"
+
+
+def varint(number: int) -> bytes:
+    """A number, not negative, as a varint."""
+    if number < 0x80:
+        return bytes((number,))
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def tag(number: int) -> bytes:
+    """The tag of a length-delimited field."""
+    return varint(number << 3 | 2)
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A length-delimited field: tag, length, bytes."""
+    return tag(number) + varint(len(value)) + value
+
+
+def part(value: bytes) -> bytes:
+    """A part as an element of ``parts``."""
+    return PARTS_TAG + varint(len(value)) + value
+
+
+def part_id(stored: bytes) -> str:
+    """The id of a stored part, which its serialization begins with."""
+    if stored[:1] != b"\x0a":
+        return ""
+    length, at = stored[1], 2
+    if length >= 0x80:  # an id has at most 128 bytes
+        length, at = length & 0x7F | stored[2] << 7, 3
+    return stored[at : at + length].decode()

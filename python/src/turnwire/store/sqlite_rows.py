@@ -1,0 +1,267 @@
+"""Reading rows: one method for each question, by statements that SQLite keeps prepared.
+
+Every method is one statement, so that it sees one state; a caller that asks several questions opens a transaction
+around them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from turnwire import errors
+from turnwire.log import digest
+from turnwire.store.base import (
+    HEADER_SLOT,
+    PROMPT,
+    SUMMARY_SLOT,
+    TURN,
+    EntryRow,
+    Name,
+    Node,
+    Reply,
+    RevertSpan,
+    SessionRow,
+)
+from turnwire.store.sqlite_pack import pack_id, unpack_id, unpack_run
+from turnwire.store.sqlite_schema import DIGEST_EVERY, REVISION_BITS, REVISION_MASK
+
+#: Spaces whose names are listed in the order of the log.
+LISTED = (TURN, PROMPT)
+
+#: In the order of the fields of SessionRow.
+SESSION_COLUMNS = "tenant, id, key, head, digest, first_us, recorded_us, properties, revert"
+# In the order of the fields of Node; 1 and 0 stand for the booleans.
+_NODE = (
+    "place, slot, mark >> 1, revision, revision - back, {ended}, start, length, mark & 1, "
+    "ifnull(revision - turn, 0), iif(delta, revision + delta, 0)"
+)
+_LIVE = _NODE.format(ended="0")
+_PAST = _NODE.format(ended="ended")
+_ENTRY = f"pos & {REVISION_MASK}, recorded, mark, payload, back, digest"
+
+_FIELDS = len(Node._fields)
+
+_HEADERS = "FROM {table} WHERE session = ? AND place < ? AND slot = x'' AND revision <= ?"
+END = b"\xff" * 64  # behind every place: no number of a path has a lead byte as great
+
+_Row = tuple[Any, ...]
+
+
+def base(key: int) -> int:
+    """The key of an entry, without its revision."""
+    return key << REVISION_BITS
+
+
+def _entry(row: _Row, first_us: int) -> EntryRow:
+    revision, recorded, mark, payload, back, chain = row
+    return EntryRow(
+        revision, first_us + recorded, mark >> 1, payload, revision - back if back else 0, bool(mark & 1), chain or b""
+    )
+
+
+class Rows:
+    """The questions, asked over one connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._execute = db.execute
+
+    # Sessions
+
+    def session(self, tenant: str, id: str) -> SessionRow | None:
+        row = self._execute(
+            f"SELECT {SESSION_COLUMNS} FROM session WHERE tenant = ? AND id = ?", (tenant, id)
+        ).fetchone()
+        return SessionRow._make(row) if row is not None else None
+
+    def deleted(self, tenant: str, id: str) -> bool:
+        found = self._execute("SELECT 1 FROM deleted WHERE tenant = ? AND id = ?", (tenant, id))
+        return found.fetchone() is not None
+
+    def living(self, tenant: str, id: str) -> SessionRow:
+        """Raises ``SessionNotFound`` or ``SessionDeleted``."""
+        row = self.session(tenant, id)
+        if row is None:
+            if self.deleted(tenant, id):
+                raise errors.SessionDeleted("the session was deleted", session_id=id)
+            raise errors.SessionNotFound("there is no such session", session_id=id)
+        return row
+
+    def children(self, tenant: str, id: str) -> list[str]:
+        """The sessions that a session started."""
+        found = self._execute(
+            "SELECT id FROM detail JOIN session ON key = session WHERE parent = ? AND tenant = ? ORDER BY key",
+            (id, tenant),
+        )
+        return [child for (child,) in found]
+
+    def reply(self, key: int, method: str, request_id: str) -> Reply | None:
+        row = self._execute(
+            "SELECT sha256, response FROM reply WHERE session = ? AND request_id = ? AND method = ?",
+            (key, request_id, method),
+        ).fetchone()
+        return Reply._make(row) if row is not None else None
+
+    # Entries
+
+    def entry(self, session: SessionRow, revision: int) -> EntryRow | None:
+        """An entry, without its digest unless it is one that is stored."""
+        row = self._execute(f"SELECT {_ENTRY} FROM entry WHERE pos = ?", (base(session.key) + revision,)).fetchone()
+        return _entry(row, session.first_us) if row is not None else None
+
+    def payload(self, key: int, revision: int) -> bytes | None:
+        row = self._execute("SELECT payload FROM entry WHERE pos = ?", (base(key) + revision,)).fetchone()
+        return row[0] if row is not None else None
+
+    def entries(self, session: SessionRow, first: int, last: int) -> Iterator[EntryRow]:
+        """Entries of a range, with the digests that are stored."""
+        at = base(session.key)
+        for row in self._execute(
+            f"SELECT {_ENTRY} FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos", (at + first, at + last)
+        ):
+            yield _entry(row, session.first_us)
+
+    def chained(self, session: SessionRow, first: int, last: int, known: tuple[int, bytes]) -> Iterator[EntryRow]:
+        """Entries of a range with their digests: those stored, and between them those computed from what is stored.
+
+        ``known`` is a revision before ``first`` with its digest from which to compute, if it is nearer than the
+        stored one.
+        """
+        revision = (first - 1) // DIGEST_EVERY * DIGEST_EVERY
+        chain = digest.start(session.id) if not revision else b""
+        if revision < known[0] < first:
+            revision, chain = known
+        for row in self.entries(session, revision if not chain else revision + 1, last):
+            if row.digest:
+                chain = row.digest
+            elif row.revision == session.head:
+                chain = session.digest
+            else:
+                chain = digest.link(chain or bytes(32), row.revision, row.recorded_us, row.field, row.payload)
+            if row.revision >= first:
+                yield row._replace(digest=chain)
+
+    # Names and spans
+
+    def name(self, key: int, space: int, id: str, revision: int = REVISION_MASK) -> Name | None:
+        """The row of an id that was in force at a revision, by default the newest."""
+        row = self._execute(
+            "SELECT born, place, slot FROM name WHERE session = ? AND form = ? AND id = ? AND space = ? "
+            "AND born <= ? ORDER BY born DESC LIMIT 1",
+            (key, *pack_id(space, id), space, revision),
+        ).fetchone()
+        return Name(space, id, *row) if row is not None else None
+
+    def names(self, key: int, space: int, after: int, limit: int) -> list[Name]:
+        """The rows of a space that were born after a revision. Inside a transaction only."""
+        if space in LISTED:
+            listed = self._execute(
+                "SELECT id, born FROM listed WHERE session = ? AND space = ? AND born > ? ORDER BY born LIMIT ?",
+                (key, space, after, limit),
+            ).fetchall()
+            return [name for id, born in listed if (name := self.name(key, space, id, born)) is not None]
+        rows = self._execute(
+            "SELECT form, id, born, place, slot FROM name WHERE session = ? AND space = ? AND born > ? "
+            "ORDER BY born LIMIT ?",
+            (key, space, after, limit),
+        )
+        return [Name(space, unpack_id(space, form, id), *row) for form, id, *row in rows]
+
+    def last_id(self, key: int) -> bytes:
+        """The greatest of the ids that were made here, packed; b"" for none."""
+        row = self._execute(
+            "SELECT id FROM name WHERE session = ? AND form = 0 ORDER BY id DESC LIMIT 1", (key,)
+        ).fetchone()
+        return row[0] if row is not None else b""
+
+    def span(self, key: int, start: int) -> RevertSpan | None:
+        row = self._execute(
+            "SELECT start, ended, place, slot FROM span WHERE session = ? AND start = ?", (key, start)
+        ).fetchone()
+        return RevertSpan._make(row) if row is not None else None
+
+    def span_at(self, key: int, revision: int) -> RevertSpan | None:
+        """The revert that was open at a revision. Only the last one opened until then can have been."""
+        row = self._execute(
+            "SELECT start, ended, place, slot FROM span WHERE session = ? AND start <= ? ORDER BY start DESC LIMIT 1",
+            (key, revision),
+        ).fetchone()
+        span = RevertSpan._make(row) if row is not None else None
+        return None if span is None or 0 < span.end <= revision else span
+
+    # Nodes
+
+    def node(self, key: int, place: bytes, slot: bytes) -> Node | None:
+        row = self._execute(
+            f"SELECT {_LIVE} FROM node WHERE session = ? AND place = ? AND slot = ?", (key, place, slot)
+        ).fetchone()
+        if row is not None:
+            return Node._make(row)
+        return next((node for node in self.run(key, place) if node.slot == slot), None)
+
+    def run(self, key: int, place: bytes) -> list[Node]:
+        """The parts that are packed behind the header of a live message."""
+        row = self._execute(
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? AND slot = x''", (key, place)
+        ).fetchone()
+        return unpack_run(Node._make(row[:_FIELDS]), row[_FIELDS]) if row is not None and row[_FIELDS] else []
+
+    def message_nodes(self, key: int, place: bytes) -> list[Node]:
+        return self._unpacked(
+            self._execute(f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? ORDER BY slot", (key, place))
+        )
+
+    def nodes_from(self, key: int, place: bytes, slot: bytes) -> list[Node]:
+        nodes = self._unpacked(
+            self._execute(
+                f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place >= ? ORDER BY place, slot", (key, place)
+            )
+        )
+        return [node for node in nodes if node.place > place or node.slot >= slot]
+
+    def _unpacked(self, rows: Iterable[_Row]) -> list[Node]:
+        found: list[Node] = []
+        packed = False
+        for row in rows:
+            node = Node._make(row[:_FIELDS])
+            found.append(node)
+            if row[_FIELDS]:
+                packed = True
+                found += unpack_run(node, row[_FIELDS])
+        if packed:
+            found.sort()  # a part may have got its place between those that are packed
+        return found
+
+    def place_before(self, key: int, place: bytes = END) -> bytes | None:
+        """The greatest place of a live message that is less than this one, by default of all."""
+        row = self._execute(
+            "SELECT place FROM node WHERE session = ? AND place < ? ORDER BY place DESC, slot DESC LIMIT 1",
+            (key, place),
+        ).fetchone()
+        return row[0] if row is not None else None
+
+    def slot_before(self, key: int, place: bytes, slot: bytes = SUMMARY_SLOT) -> bytes | None:
+        """The greatest slot of a live part that is less than this one, by default of all parts."""
+        row = self._execute(
+            "SELECT slot FROM node WHERE session = ? AND place = ? AND slot < ? ORDER BY slot DESC LIMIT 1",
+            (key, place, slot),
+        ).fetchone()
+        if row is None:
+            return None
+        before = max([row[0], *(node.slot for node in self.run(key, place) if node.slot < slot)])
+        return before if before != HEADER_SLOT else None
+
+    def headers_back(self, key: int, revision: int, before: bytes | None, limit: int) -> list[Node]:
+        """Headers valid at a revision, the last first. Inside a transaction only."""
+        within = (key, before if before is not None else END, revision)
+        rows = self._execute(
+            f"SELECT {_LIVE} {_HEADERS.format(table='node')} ORDER BY place DESC LIMIT ?", (*within, limit)
+        ).fetchall()
+        rows += self._execute(
+            f"SELECT {_PAST} {_HEADERS.format(table='past')} AND ended > ? ORDER BY place DESC LIMIT ?",
+            (*within, revision, limit),
+        ).fetchall()
+        rows.sort(reverse=True)  # by place: of the versions of one header only one is valid
+        return [Node._make(row) for row in rows[:limit]]
