@@ -1,0 +1,81 @@
+"""Append: the only way in."""
+
+from __future__ import annotations
+
+from turnwire import errors, v1
+from turnwire.engine.core import Caller, Core, Once, check, check_head, head_of, living
+from turnwire.log import digest, plan, prepare
+from turnwire.log.draft import Draft
+from turnwire.log.prepare import Prepared
+from turnwire.store.base import Change, SessionRow, View
+
+
+class Appends(Core):
+    """The method ``Append``."""
+
+    async def append(self, caller: Caller, request: v1.AppendRequest, wire: bytes | None = None) -> v1.AppendResponse:
+        """Append entries to a session, atomically; see the method's comment in the schema.
+
+        ``wire`` is the request as received. The request is taken over: it is changed on the way. Raises whatever the
+        schema lists for a request that is refused; nothing of it is stored then.
+        """
+        once = Once("Append", request, wire)
+        create = request.create if request.HasField("create") else None
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        session_id = request.session_id
+        failure: errors.TurnwireError | None = None
+        opening: Prepared | None = None
+        entries: list[Prepared] = []
+        now_us = self.now_us()
+        try:
+            self._check(request)
+            if create is not None:
+                opening = prepare.properties(create, "create", now_us)
+            entries = prepare.prepare(request.entries, now_us, self.limits.part_bytes)
+        except errors.TurnwireError as error:
+            # A reply that was given before comes first, so that a retry gets it whatever the rules say now.
+            failure = error
+
+        def step(view: View) -> tuple[Change | None, v1.AppendResponse]:
+            session = living(view, session_id)
+            reply = once.replay(view, v1.AppendResponse.FromString)
+            if reply is not None:
+                return None, reply
+            if failure is not None:
+                raise failure
+            if session is None and opening is None:
+                raise errors.SessionNotFound("there is no such session", session_id=session_id)
+            _check_expected(expected, session, opening is not None)
+            moment = max(now_us, session.recorded_us) if session is not None else now_us
+            draft = Draft(view, session or blank(caller.tenant, session_id, moment), moment)
+            if session is None and opening is not None:
+                assert isinstance(opening.message, v1.SessionProperties)
+                revision = draft.record(opening.field, opening.payload)
+                draft.set_properties(opening.message, revision)
+            results = plan.plan(draft, entries)
+            response = v1.AppendResponse(results=results, head=head_of(draft.session), created=session is None)
+            return draft.change(once.keep(response)), response
+
+        return await self.store.write(caller.tenant, session_id, step)
+
+    def _check(self, request: v1.AppendRequest) -> None:
+        check(request, "entries", "create")
+        count = len(request.entries)
+        if count > self.limits.append_entries:
+            detail = v1.SizeLimit(size=count, limit=self.limits.append_entries, unit="entries")
+            text = f"{count:,} entries, more than the limit of {self.limits.append_entries:,}"
+            raise errors.RequestTooLarge(text, detail=detail, path="entries")
+
+
+def _check_expected(expected: int | None, session: SessionRow | None, creates: bool) -> None:
+    if expected is None:
+        return
+    if expected == 0 and not creates:
+        text = "0 is expected only together with create"
+        raise errors.RuleViolation([errors.Violation("expected_revision", "turnwire.expected_revision", text)])
+    check_head(session.head if session is not None else 0, expected)
+
+
+def blank(tenant: str, session_id: str, now_us: int) -> SessionRow:
+    """A session before its first entry."""
+    return SessionRow(tenant, session_id, 0, 0, digest.start(session_id), now_us, now_us, 0, 0)

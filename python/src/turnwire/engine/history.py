@@ -1,0 +1,110 @@
+"""Reading: replay, single messages, raw entries, live tails, and verifying the digests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from turnwire import errors, v1
+from turnwire.engine.core import Caller, Core, check, head_of, revision_of
+from turnwire.log import digest, frames, replay, wire
+from turnwire.store.base import EntryRow, SessionRow
+
+_FINDINGS = 100
+_ENTRIES = v1.ReadEntriesResponse.ENTRIES_FIELD_NUMBER
+
+
+class History(Core):
+    """The methods that read a session's log. Streams yield serialized responses."""
+
+    async def replay(self, caller: Caller, request: v1.ReplayRequest) -> AsyncIterator[bytes]:
+        """The folded history, as ``ReplayResponse``. Raises ``RevisionOutOfRange``, ``MessageNotFound``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        revision = revision_of(session, request.revision if request.HasField("revision") else None)
+        head = await self._head_at(session, revision)
+        async for response in replay.history(self.store, session, request, revision):
+            yield response
+        yield replay.end(head)
+
+    async def get_message(self, caller: Caller, request: v1.GetMessageRequest) -> AsyncIterator[bytes]:
+        """One message, as ``GetMessageResponse``. Raises ``MessageNotFound``, ``RevisionOutOfRange``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        revision = revision_of(session, request.revision if request.HasField("revision") else None)
+        head = await self._head_at(session, revision)
+        async for response in replay.message(
+            self.store, session, request.message_id, revision, summary=request.include_summary
+        ):
+            yield response
+        yield replay.end(head)
+
+    async def read_entries(self, caller: Caller, request: v1.ReadEntriesRequest) -> AsyncIterator[bytes]:
+        """Raw entries of a range, as ``ReadEntriesResponse``. Raises ``RevisionOutOfRange``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        first = revision_of(session, request.from_revision or 1, "from_revision")
+        last = revision_of(session, request.to_revision if request.HasField("to_revision") else None, "to_revision")
+        while first <= last:
+            rows = await self.store.entries(session, first, last, frames.FRAME_BYTES)
+            yield _entries(rows)
+            first = rows[-1].revision + 1
+
+    async def tail(self, caller: Caller, request: v1.TailRequest) -> AsyncIterator[bytes]:
+        """Entries after a revision, live, as ``TailResponse``. Raises ``RevisionOutOfRange``, ``SessionDeleted``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        seen = request.after_revision
+        if seen > session.head:
+            detail = v1.RevisionConflict(expected=seen, actual=session.head)
+            raise errors.RevisionOutOfRange(f"the head is {session.head}", detail=detail, path="after_revision")
+        caught_up: v1.Head | None = head_of(session)
+        async for _ in self.store.watch(caller.tenant, session.id):
+            if caught_up is None:
+                session = await self.store.session(caller.tenant, session.id)
+            while seen < session.head:
+                rows = await self.store.entries(session, seen + 1, session.head, frames.FRAME_BYTES)
+                seen = rows[-1].revision
+                yield _entries(rows)
+            if caught_up is not None:
+                yield v1.TailResponse(caught_up=caught_up).SerializeToString()
+                caught_up = None
+
+    async def verify_session(self, caller: Caller, request: v1.VerifySessionRequest) -> v1.VerifySessionResponse:
+        """Compute the digests again. Damage is a finding, not an error."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        response = v1.VerifySessionResponse(head=head_of(session))
+        chain = digest.start(session.id)
+        revision = 0
+        while revision < session.head and len(response.findings) < _FINDINGS:
+            rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
+            for row in rows:
+                if row.revision != revision + 1:
+                    response.findings.add(revision=revision + 1, text="the entry is missing")
+                revision = row.revision
+                chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
+                if row.digest != chain:
+                    response.findings.add(revision=row.revision, text="the stored digest does not match the entry")
+                    chain = row.digest
+            response.entries += len(rows)
+        if not response.findings and chain != session.digest:
+            response.findings.add(revision=session.head, text="the head's digest does not match the log")
+        response.sound = not response.findings
+        return response
+
+    async def _head_at(self, session: SessionRow, revision: int) -> v1.Head:
+        if revision == session.head:
+            return head_of(session)
+        (row,) = await self.store.entries(session, revision, revision, 1)
+        return head_of(session._replace(head=revision, digest=row.digest, recorded_us=row.recorded_us))
+
+
+def _entries(rows: list[EntryRow]) -> bytes:
+    """Entries as the field ``entries`` (1) of a response, with their payloads as they are stored."""
+    return b"".join(wire.field(_ENTRIES, _entry(row)) for row in rows)
+
+
+def _entry(row: EntryRow) -> bytes:
+    envelope = v1.Entry(revision=row.revision, digest=row.digest, ignorable=row.ignorable)
+    envelope.recorded.FromMicroseconds(row.recorded_us)
+    return envelope.SerializeToString() + wire.field(row.field, row.payload)

@@ -1,0 +1,105 @@
+"""Appends without waiting: what AppendStream does, on either side of a transport.
+
+Requests of different sessions are appended at the same time, those of one session one after the other, and outcomes
+come in the order of the requests. What was taken in and has not been handed out yet is bounded in number and in bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeAlias
+
+from turnwire import errors, v1
+
+#: How many requests may be under way at once.
+REQUESTS = 256
+
+Outcome: TypeAlias = v1.AppendResponse | errors.TurnwireError
+AppendOne: TypeAlias = Callable[[v1.AppendRequest, bytes | None], Awaitable[v1.AppendResponse]]
+
+
+class Pipeline:
+    """One stream of appends, to be used by one producer (`put`, `end`) and one consumer (`outcomes`)."""
+
+    def __init__(self, append: AppendOne, *, size: int, requests: int = REQUESTS) -> None:
+        """``append`` does one append; ``size`` bounds the bytes under way, though one request always fits."""
+        self._append = append
+        self._last: dict[str, asyncio.Task[Outcome]] = {}  # by session: the append that the next one waits for
+        self._queue: asyncio.Queue[tuple[asyncio.Task[Outcome] | Outcome, int] | None] = asyncio.Queue()
+        self._room = _Room(requests, size)
+
+    async def put(self, request: v1.AppendRequest, wire: bytes | None, size: int) -> None:
+        """Start an append; waits while there is no room. The request is taken over."""
+        await self._room.take(size)
+        session_id = request.session_id
+        task = asyncio.create_task(self._one(request, wire, self._last.get(session_id)))
+        self._last[session_id] = task
+        task.add_done_callback(lambda done: self._forget(session_id, done))
+        self._queue.put_nowait((task, size))
+
+    async def refuse(self, error: errors.TurnwireError, size: int) -> None:
+        """Take the place of a request that cannot be appended at all."""
+        await self._room.take(size)
+        self._queue.put_nowait((error, size))
+
+    def end(self) -> None:
+        """There are no more requests."""
+        self._queue.put_nowait(None)
+
+    async def outcomes(self) -> AsyncGenerator[Outcome, None]:
+        """The outcome of each request, in order, until `end`. Room is made when the next one is asked for."""
+        while (item := await self._queue.get()) is not None:
+            outcome, size = item
+            yield await outcome if isinstance(outcome, asyncio.Task) else outcome
+            self._room.give(size)
+
+    async def stop(self) -> None:
+        """Cancel what is still under way; what has reached the store goes through. Idempotent."""
+        tasks = [*self._last.values()]
+        while not self._queue.empty():
+            item = self._queue.get_nowait()
+            if item is not None and isinstance(item[0], asyncio.Task):
+                tasks.append(item[0])
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(
+        self, request: v1.AppendRequest, wire: bytes | None, before: asyncio.Task[Outcome] | None
+    ) -> Outcome:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            return await self._append(request, wire)
+        except errors.TurnwireError as error:
+            return error
+
+    def _forget(self, session_id: str, task: asyncio.Task[Any]) -> None:
+        if self._last.get(session_id) is task:
+            del self._last[session_id]
+
+
+class _Room:
+    """Room for so many requests of so many bytes together."""
+
+    def __init__(self, requests: int, size: int) -> None:
+        self._requests = requests
+        self._bytes = size
+        self._taken_requests = 0
+        self._taken_bytes = 0
+        self._freed = asyncio.Event()
+
+    async def take(self, size: int) -> None:
+        while self._taken_requests and (
+            self._taken_requests >= self._requests or self._taken_bytes + size > self._bytes
+        ):
+            self._freed.clear()
+            await self._freed.wait()
+        self._taken_requests += 1
+        self._taken_bytes += size
+
+    def give(self, size: int) -> None:
+        self._taken_requests -= 1
+        self._taken_bytes -= size
+        self._freed.set()

@@ -1,0 +1,270 @@
+"""Prompts: compute them from a session's history, record what they were computed from, compute them again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from turnwire import errors, prompt, rules, v1
+from turnwire.engine.core import Caller, Core, Once, check, head_of, living, revision_of
+from turnwire.log import frames, plan, prepare, replay, wire
+from turnwire.log.draft import Draft
+from turnwire.store.base import CONTEXT, MESSAGE, PART, PROMPT, TURN, Change, SessionRow, View
+
+_PAGE = 100
+_CHAIN = 1000  # records that may be based on one another; a longer chain is refused rather than recomputed for ever
+_ROLE_TAG = b"\x08"  # PromptMessage.role
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What mutations are applied to: the assembled history, and the records whose mutations come first."""
+
+    assembly: prompt.Assembly
+    records: Sequence[v1.PromptRecord]
+    profile: str
+
+    def items(self) -> list[prompt.Item]:
+        return prompt.apply_records(self.assembly.items, self.records, self.assembly)
+
+
+class Prompts(Core):
+    """The methods ``MutatePrompt``, ``GetPrompt`` and ``ListPrompts``."""
+
+    async def mutate_prompt(
+        self, caller: Caller, request: v1.MutatePromptRequest, wire: bytes | None = None
+    ) -> AsyncIterator[bytes]:
+        """Compute a prompt and, unless it is a dry run, record it; yields ``MutatePromptResponse``.
+
+        Raises ``TurnNotFound``, ``PromptNotFound``, ``RevisionOutOfRange``, ``UnknownProfile`` and what mutations are
+        refused with.
+        """
+        once = Once("MutatePrompt", request, wire)
+        session = await self.store.session(caller.tenant, request.session_id)
+        if once.id and not request.dry_run:
+            kept = await self.store.reply(caller.tenant, session.id, once.method, once.id)
+            end = once.matched(kept, v1.PromptEnd.FromString)
+            if end is not None:
+                base = await self._base_of_record(session, end.record)
+                items = prompt.mutate(base.items(), end.record.mutations, base.assembly, checked=True)
+                for response in _responses(items, end):
+                    yield response
+                return
+        check(request, "mutations")
+        if not request.turn_id or await self.store.name(session, TURN, request.turn_id, session.head) is None:
+            raise errors.TurnNotFound("the session has no such turn", path="turn_id", turn_id=request.turn_id)
+        base = await self._base_of_request(session, request)
+        items = prompt.mutate(base.items(), request.mutations, base.assembly)
+        record = v1.PromptRecord(
+            turn_id=request.turn_id,
+            mutations=request.mutations,
+            assembly_version=prompt.ASSEMBLY_VERSION,
+            profile=base.profile,
+            digest=prompt.digest(items),
+        )
+        if request.WhichOneof("base") == "base_prompt_id":
+            record.base_prompt_id = request.base_prompt_id
+        else:
+            record.base_revision = base.assembly.history.revision
+        end = v1.PromptEnd(record=record, items=len(items), digest_holds=True)
+        if request.HasField("context"):
+            end.context.CopyFrom(request.context)
+        if request.dry_run:
+            rules.require(end.context, "context")
+            end.record.created.FromMicroseconds(self.now_us())
+            end.head.CopyFrom(head_of(session))
+        else:
+            end = await self._record(caller, session, end, once)
+        for response in _responses(items, end):
+            yield response
+
+    async def get_prompt(self, caller: Caller, request: v1.GetPromptRequest) -> AsyncIterator[bytes]:
+        """Compute a recorded prompt again; yields ``GetPromptResponse``. Raises ``PromptNotFound``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        record = await self._recorded(session, request.prompt_id, "prompt_id")
+        prompt.require_version(record.assembly_version)
+        base = await self._base_of_record(session, record)
+        items = prompt.mutate(base.items(), record.mutations, base.assembly, checked=True)
+        end = v1.PromptEnd(record=record, items=len(items), head=head_of(session))
+        end.digest_holds = prompt.digest(items) == record.digest
+        if record.context_digest:
+            name = await self.store.name(session, CONTEXT, record.context_digest.hex(), session.head)
+            if name is not None:
+                end.context.ParseFromString((await self.store.entry(session, name.born)).payload)
+        for response in _responses(items, end):
+            yield response
+
+    async def list_prompts(self, caller: Caller, request: v1.ListPromptsRequest) -> v1.ListPromptsResponse:
+        """A page of prompt records in the order of the log. Raises ``InvalidPageToken``."""
+        check(request)
+        session = await self.store.session(caller.tenant, request.session_id)
+        after = _after(request.page_token)
+        response = v1.ListPromptsResponse()
+        size = 0
+        while True:
+            names = await self.store.names(session, PROMPT, after, _PAGE)
+            if not names:
+                return response
+            for name in names:
+                payload = (await self.store.entry(session, name.born)).payload
+                record = v1.PromptRecord.FromString(payload)
+                if request.HasField("turn_id") and record.turn_id != request.turn_id:
+                    after = name.born
+                    continue
+                if len(response.prompts) == (request.page_size or _PAGE) or (
+                    size and size + len(payload) > frames.FRAME_BYTES
+                ):
+                    response.next_page_token = str(after)
+                    return response
+                response.prompts.append(record)
+                size += len(payload)
+                after = name.born
+
+    async def _record(self, caller: Caller, session: SessionRow, end: v1.PromptEnd, once: Once) -> v1.PromptEnd:
+        """Append the context, if it is new, and the record; returns the end as it is then."""
+        now_us = self.now_us()
+        inputs: list[v1.EntryInput] = []
+        if end.HasField("context"):
+            inputs.append(v1.EntryInput(context=end.context))
+        entries = prepare.prepare(inputs, now_us, self.limits.part_bytes)
+        if entries:
+            end.record.context_digest = bytes.fromhex(entries[0].id)
+        entries += prepare.prepare([v1.EntryInput(prompt=end.record)], now_us, self.limits.part_bytes)
+        record = entries[-1].message
+        assert isinstance(record, v1.PromptRecord)
+
+        def step(view: View) -> tuple[Change | None, v1.PromptEnd]:
+            there = living(view, session.id)
+            if there is None:
+                raise errors.SessionNotFound("there is no such session", session_id=session.id)
+            reply = once.replay(view, v1.PromptEnd.FromString)
+            if reply is not None:
+                return None, reply
+            draft = Draft(view, there, max(now_us, there.recorded_us))
+            plan.plan(draft, entries)
+            final = v1.PromptEnd(items=end.items, digest_holds=True, record=record, head=head_of(draft.session))
+            if end.HasField("context"):
+                final.context.CopyFrom(end.context)
+            return draft.change(once.keep(final)), final
+
+        return await self.store.write(caller.tenant, session.id, step)
+
+    async def _base_of_request(self, session: SessionRow, request: v1.MutatePromptRequest) -> _Base:
+        if request.WhichOneof("base") == "base_prompt_id":
+            record = await self._recorded(session, request.base_prompt_id, "base_prompt_id")
+            base = await self._base(session, record, request.mutations)
+            if request.profile and request.profile != base.profile:
+                text = f"the prompt that it is based on has the profile {base.profile}"
+                raise errors.RuleViolation([errors.Violation("profile", "turnwire.profile", text)])
+            return base
+        wanted = request.base_revision if request.WhichOneof("base") == "base_revision" else None
+        revision = revision_of(session, wanted, "base_revision")
+        profile = prompt.profile_named(request.profile)
+        assembly = await self._assemble(session, request.turn_id, revision, profile.name, request.mutations)
+        return _Base(assembly, [], profile.name)
+
+    async def _base_of_record(self, session: SessionRow, record: v1.PromptRecord) -> _Base:
+        if record.WhichOneof("base") == "base_prompt_id":
+            below = await self._recorded(session, record.base_prompt_id, "base_prompt_id")
+            return await self._base(session, below, record.mutations)
+        assembly = await self._assemble(session, record.turn_id, record.base_revision, record.profile, record.mutations)
+        return _Base(assembly, [], record.profile)
+
+    async def _base(self, session: SessionRow, last: v1.PromptRecord, mutations: Sequence[v1.Mutation]) -> _Base:
+        """The base that a record makes for others: its own base and its mutations, down to a revision."""
+        records = [last]
+        while records[-1].WhichOneof("base") == "base_prompt_id":
+            if len(records) == _CHAIN:
+                raise errors.UnknownPrompt(f"a chain of more than {_CHAIN} prompts", path="base_prompt_id")
+            records.append(await self._recorded(session, records[-1].base_prompt_id, "base_prompt_id"))
+        root = records[-1]
+        records.reverse()
+        every = [mutation for record in records for mutation in record.mutations]
+        assembly = await self._assemble(session, root.turn_id, root.base_revision, root.profile, [*every, *mutations])
+        return _Base(assembly, records, root.profile)
+
+    async def _recorded(self, session: SessionRow, prompt_id: str, path: str) -> v1.PromptRecord:
+        name = await self.store.name(session, PROMPT, prompt_id, session.head)
+        if name is None:
+            raise errors.PromptNotFound("the session has no such prompt record", path=path, prompt_id=prompt_id)
+        return v1.PromptRecord.FromString((await self.store.entry(session, name.born)).payload)
+
+    async def _assemble(
+        self, session: SessionRow, turn_id: str, revision: int, profile: str, mutations: Sequence[v1.Mutation]
+    ) -> prompt.Assembly:
+        messages = [
+            prompt.Message(header, [prompt.Part.stored(wire.part_id(stored), stored) for stored in stored_parts])
+            async for header, stored_parts in replay.messages(self.store, session, revision)
+        ]
+        turns: list[v1.Turn] = []
+        turn = await self.store.name(session, TURN, turn_id, revision)
+        if turn is not None:
+            turns.append(v1.Turn.FromString((await self.store.entry(session, turn.born)).payload))
+        of_messages, of_parts = prompt.anchors(mutations)
+        history = prompt.History(
+            messages,
+            turns=turns,
+            revision=revision,
+            removed_messages=await self._once_named(session, MESSAGE, of_messages, revision),
+            removed_parts=await self._once_named(session, PART, of_parts, revision),
+        )
+        return prompt.assemble(history, turn_id, profile)
+
+    async def _once_named(self, session: SessionRow, space: int, wanted: set[str], revision: int) -> set[str]:
+        return {id for id in wanted if await self.store.name(session, space, id, revision) is not None}
+
+
+def _after(token: str) -> int:
+    if not token:
+        return 0
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
+        raise errors.InvalidPageToken("not a page token of this server", path="page_token")
+    return int(token)
+
+
+def _responses(items: Sequence[prompt.Item], end: v1.PromptEnd) -> list[bytes]:
+    """The responses of a prompt, serialized: chunks (field 1) of at most a frame and one part, then the end (2)."""
+    responses = [wire.field(1, chunk) for chunk in _chunks(items)]
+    responses.append(wire.field(2, end.SerializeToString()))
+    return responses
+
+
+def _chunks(items: Sequence[prompt.Item]) -> list[bytes]:
+    chunks: list[bytes] = []
+    pieces: list[bytes] = []
+    size = 0
+    for item in items:
+        parts: list[bytes] = []
+        for part in item.parts:
+            if size >= frames.FRAME_BYTES:
+                if parts:
+                    pieces.append(_item(item, parts))
+                chunks.append(b"".join(pieces))
+                pieces, size = ([_CONTINUES] if parts else []), 0
+                parts = []
+            framed = wire.part(part.data)
+            parts.append(framed)
+            size += len(framed)
+        pieces.append(_item(item, parts))
+    if pieces:
+        chunks.append(b"".join(pieces))
+    return chunks
+
+
+_CONTINUES = v1.PromptChunk(continues=True).SerializeToString()
+
+
+def _item(item: prompt.Item, parts: list[bytes]) -> bytes:
+    """An item as an element of ``PromptChunk.items``, with its parts as they are stored."""
+    message = _ROLE_TAG + wire.varint(item.role) + b"".join(parts)
+    rest = v1.PromptItem()
+    if item.message_id:
+        rest.message_id = item.message_id
+    else:
+        rest.mutation.index = item.mutation
+        if item.prompt_id:
+            rest.mutation.prompt_id = item.prompt_id
+    if item.facts is not None:
+        rest.facts.CopyFrom(item.facts)
+    return wire.field(1, wire.field(1, message) + rest.SerializeToString())

@@ -1,0 +1,117 @@
+"""The pipeline behind AppendStream: order, concurrency, bounds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from turnwire import errors, v1
+from turnwire.engine.pipeline import Pipeline
+
+
+class Appender:
+    """Appends that last until they are let go; notes when each began and ended."""
+
+    def __init__(self) -> None:
+        self.running: list[str] = []
+        self.most = 0
+        self.gates: dict[str, asyncio.Event] = {}
+        self.ended: list[str] = []
+        self.cancelled: list[str] = []
+
+    async def __call__(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
+        name = request.request_id
+        self.running.append(name)
+        self.most = max(self.most, len(self.running))
+        try:
+            await self.gates.setdefault(name, asyncio.Event()).wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(name)
+            raise
+        finally:
+            self.running.remove(name)
+        self.ended.append(name)
+        if name.startswith("bad"):
+            raise errors.UnknownTurn("no", turn_id=name)
+        return v1.AppendResponse(head=v1.Head(revision=len(self.ended)))
+
+    def let_go(self, *names: str) -> None:
+        for name in names:
+            self.gates.setdefault(name, asyncio.Event()).set()
+
+
+def request(session_id: str, name: str) -> v1.AppendRequest:
+    return v1.AppendRequest(session_id=session_id, request_id=name)
+
+
+async def settled() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_sessions_are_appended_together_and_each_in_order() -> None:
+    append = Appender()
+    pipeline = Pipeline(append, size=1000)
+    for session, name in (("s1", "a1"), ("s1", "a2"), ("s2", "b1"), ("s1", "a3"), ("s3", "c1")):
+        await pipeline.put(request(session, name), None, 1)
+    pipeline.end()
+    await settled()
+    assert sorted(append.running) == ["a1", "b1", "c1"]
+    append.let_go("b1", "c1")
+    await settled()
+    assert append.ended == ["b1", "c1"]
+    append.let_go("a1", "a2", "a3")
+    outcomes = [outcome async for outcome in pipeline.outcomes()]
+    assert append.ended == ["b1", "c1", "a1", "a2", "a3"]
+    assert [each.head.revision for each in outcomes if isinstance(each, v1.AppendResponse)] == [3, 4, 1, 5, 2]
+
+
+async def test_a_refused_one_ends_nothing() -> None:
+    append = Appender()
+    pipeline = Pipeline(append, size=1000)
+    append.let_go("bad", "a", "b")
+    await pipeline.put(request("s1", "a"), None, 1)
+    await pipeline.put(request("s1", "bad"), None, 1)
+    await pipeline.refuse(errors.PartTooLarge("large"), 1)
+    await pipeline.put(request("s1", "b"), None, 1)
+    pipeline.end()
+    outcomes = [type(outcome) async for outcome in pipeline.outcomes()]
+    assert outcomes == [v1.AppendResponse, errors.UnknownTurn, errors.PartTooLarge, v1.AppendResponse]
+
+
+@pytest.mark.parametrize(("size", "each", "together"), [(1000, 1, 4), (10, 4, 2), (10, 99, 1)])
+async def test_what_is_under_way_is_bounded(size: int, each: int, together: int) -> None:
+    """By number (4 here) and by bytes; one always fits."""
+    append = Appender()
+    pipeline = Pipeline(append, size=size, requests=4)
+    put = 0
+
+    async def produce() -> None:
+        nonlocal put
+        for number in range(20):
+            await pipeline.put(request(f"s{number}", f"a{number}"), None, each)
+            put += 1
+        pipeline.end()
+
+    producing = asyncio.create_task(produce())
+    await settled()
+    assert put == together
+    append.let_go(*(f"a{n}" for n in range(20)))
+    await settled()
+    assert put == together, "an outcome that nobody took still holds its room"
+    assert len([outcome async for outcome in pipeline.outcomes()]) == 20
+    await producing
+    assert append.most == together
+
+
+async def test_stop_cancels_what_waits() -> None:
+    append = Appender()
+    pipeline = Pipeline(append, size=1000)
+    for name in ("a", "b", "c"):
+        await pipeline.put(request("s1", name), None, 1)
+    await settled()
+    await pipeline.stop()
+    assert append.cancelled == ["a"]
+    assert append.running == []
+    await pipeline.stop()
