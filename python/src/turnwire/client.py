@@ -1,0 +1,158 @@
+"""The client: the service's methods over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable
+from importlib import resources
+from typing import Any, Self
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+
+from turnwire import errors, status, v1
+from turnwire.calls.service import Service
+from turnwire.calls.sizes import largest_part
+from turnwire.calls.transport import Response
+from turnwire.methods import METHODS
+
+#: What grpc.aio says when a request could not be sent since the call has ended; the call's own status is lost then.
+_BROKEN = "Internal error from Core"
+
+#: Seconds that a call without a stream may take, retries included.
+TIMEOUT = 60.0
+
+
+def service_config() -> str:
+    """The gRPC service config, as JSON: which methods are tried again when the server is not there, and how.
+
+    It is right for any client that gives its writing calls request ids, as `Client` does.
+    """
+    return resources.files("turnwire").joinpath("service_config.json").read_text()
+
+
+class Client(Service):
+    """A server's sessions, asynchronously::
+
+        async with Client.connect("127.0.0.1:7411") as tw:
+            session = await tw.create_session(title="A talk")
+            async for item in tw.replay(session.id):
+                ...
+
+    Calls that fail since the server is not there are tried again for about a second; writes bear request ids, so that
+    none is done twice. What fails for good raises one of `turnwire.errors`.
+    """
+
+    @classmethod
+    def connect(
+        cls,
+        target: str,
+        *,
+        timeout: float | None = TIMEOUT,
+        options: tuple[tuple[str, Any], ...] = (),
+    ) -> Self:
+        """A client of the server at ``HOST:PORT`` or ``unix:PATH``. Connects when the first call is made.
+
+        ``timeout``: seconds for each call that is no stream (None: no limit); `within` sets it for single calls.
+        ``options``: gRPC channel options, set over the client's own.
+        """
+        return cls(GrpcTransport(target, timeout=timeout, options=options))
+
+
+class GrpcTransport:
+    """A gRPC channel. It belongs to the event loop in which the first call is made."""
+
+    loses_replies = True
+
+    def __init__(self, target: str, *, timeout: float | None, options: tuple[tuple[str, Any], ...] = ()) -> None:
+        self._target = target
+        self._timeout = timeout
+        self._options = options
+        self._made: grpc.aio.Channel | None = None
+        self._closed = False
+
+    async def unary(
+        self, method: str, request: Message, response: type[Response], *, timeout: float | None
+    ) -> Response:
+        call = self._channel().unary_unary(
+            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
+        )
+        try:
+            reply: Response = await call(request, timeout=self._timeout if timeout is None else timeout)
+        except grpc.aio.AioRpcError as error:
+            raise _failure(error, request) from None
+        return reply
+
+    async def stream(
+        self, method: str, request: Message, response: type[Response], *, timeout: float | None
+    ) -> AsyncGenerator[Response, None]:
+        call = self._channel().unary_stream(
+            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
+        )(request, timeout=timeout)
+        try:
+            async for each in call:
+                yield each
+        except grpc.aio.AioRpcError as error:
+            raise _failure(error, request) from None
+        finally:
+            call.cancel()
+
+    async def append_stream(
+        self, requests: AsyncIterable[v1.AppendRequest], *, timeout: float | None
+    ) -> AsyncGenerator[v1.AppendResponse | errors.TurnwireError, None]:
+        async def wrapped() -> AsyncGenerator[v1.AppendStreamRequest, None]:
+            async for request in requests:
+                yield v1.AppendStreamRequest(append=request)
+
+        call = self._channel().stream_stream(
+            METHODS["AppendStream"].path,
+            request_serializer=_bytes,
+            response_deserializer=v1.AppendStreamResponse.FromString,
+        )(wrapped(), timeout=timeout)
+        try:
+            async for each in call:
+                if each.HasField("append"):
+                    yield each.append
+                else:
+                    yield status.from_status(Status.FromString(each.refusal.status))
+        except grpc.aio.AioRpcError as error:
+            raise _failure(error, None) from None
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._made is not None:
+            await self._made.close()
+
+    def _channel(self) -> grpc.aio.Channel:
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        if self._made is None:
+            own = {
+                # The server's limits hold; a part can be as large as it allows.
+                "grpc.max_receive_message_length": -1,
+                "grpc.max_send_message_length": -1,
+                "grpc.service_config": service_config(),
+                # A tail can be silent for hours: find out when its server is gone.
+                "grpc.keepalive_time_ms": 60_000,
+                "grpc.keepalive_timeout_ms": 20_000,
+            }
+            self._made = grpc.aio.insecure_channel(self._target, options=[*(own | dict(self._options)).items()])
+        return self._made
+
+
+def _bytes(request: Message) -> bytes:
+    return request.SerializeToString()
+
+
+def _failure(error: grpc.aio.AioRpcError, request: Message | None) -> errors.TurnwireError:
+    failure = status.from_rpc(error)
+    if type(failure) is errors.Internal and error.details() == _BROKEN:
+        return errors.ConnectionFailed("the server ended the stream while requests were sent")
+    if isinstance(failure, errors.RequestTooLarge) and not failure.path and request is not None:
+        path = largest_part(request)
+        if path:
+            failure.at(path)
+    return failure

@@ -1,0 +1,8 @@
+"""The gRPC server of ``turnwire.v1.SessionService``."""
+
+from __future__ import annotations
+
+from turnwire.server.requestlog import LogFormat, to_stream
+from turnwire.server.server import ADDRESS, Options, Server
+
+__all__ = ["ADDRESS", "LogFormat", "Options", "Server", "to_stream"]

@@ -1,0 +1,115 @@
+"""AppendStream: reads requests off the stream into a pipeline and writes its outcomes back, in order.
+
+When the pipeline has no room, reading stops and HTTP/2 flow control holds the client back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from turnwire import errors, status, v1
+from turnwire.engine import Caller, Engine
+from turnwire.engine.pipeline import Pipeline
+from turnwire.server.calls import Call, Context, incident
+
+_TAG = v1.AppendStreamRequest.APPEND_FIELD_NUMBER << 3 | 2
+
+
+class AppendStream:
+    """One stream."""
+
+    def __init__(self, engine: Engine, caller: Caller, draining: asyncio.Event) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._draining = draining
+        self._pipeline = Pipeline(self._append, size=2 * engine.limits.request_bytes)
+
+    async def run(self, call: Call, context: Context) -> None:
+        """Take requests in and answer them until the client has sent all. Raises ``ShuttingDown`` on a drain."""
+        reader = asyncio.create_task(self._read(call, context))
+        try:
+            async for outcome in self._pipeline.outcomes():
+                response = outcome_message(outcome).SerializeToString()
+                call.bytes_out += len(response)
+                await context.write(response)
+            await reader
+        finally:
+            reader.cancel()
+            await self._pipeline.stop()
+
+    async def _read(self, call: Call, context: Context) -> None:
+        drain = asyncio.ensure_future(self._draining.wait())
+        try:
+            while (raw := await _next(context, drain)) is not None:
+                call.requests += 1
+                call.bytes_in += len(raw)
+                await self._take(raw)
+        finally:
+            drain.cancel()
+            self._pipeline.end()
+
+    async def _take(self, raw: bytes) -> None:
+        try:
+            request = v1.AppendStreamRequest.FromString(raw)
+        except DecodeError:
+            text = f"is not a serialized {v1.AppendStreamRequest.DESCRIPTOR.full_name}"
+            await self._pipeline.refuse(_violation("", "turnwire.wire_format", text), len(raw))
+            return
+        if request.HasField("append"):
+            await self._pipeline.put(request.append, inner(raw), len(raw))
+        else:
+            await self._pipeline.refuse(_violation("append", "required", "is required"), len(raw))
+
+    async def _append(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
+        try:
+            return await self._engine.append(self._caller, request, wire)
+        except errors.TurnwireError:
+            raise
+        except Exception as error:  # one append fails, the stream goes on
+            raise incident(error, "AppendStream") from None
+
+
+async def _next(context: Context, drain: asyncio.Future[Literal[True]]) -> bytes | None:
+    """The next request; None after the last. Raises ``ShuttingDown`` if the drain comes before it."""
+    read = asyncio.ensure_future(context.read())
+    try:
+        await asyncio.wait({read, drain}, return_when=asyncio.FIRST_COMPLETED)
+        if not read.done():
+            raise errors.ShuttingDown("the server is ending")
+        raw = read.result()
+    finally:
+        read.cancel()
+    return None if raw is grpc.aio.EOF else raw
+
+
+def outcome_message(outcome: v1.AppendResponse | errors.TurnwireError) -> v1.AppendStreamResponse:
+    """An outcome as the response of the stream."""
+    if isinstance(outcome, v1.AppendResponse):
+        return v1.AppendStreamResponse(append=outcome)
+    sent = status.to_status(outcome)
+    refusal = v1.Refusal(code=sent.code, message=sent.message, status=sent.SerializeToString())
+    return v1.AppendStreamResponse(refusal=refusal)
+
+
+def _violation(path: str, rule: str, text: str) -> errors.RuleViolation:
+    return errors.RuleViolation([errors.Violation(path, rule, text)])
+
+
+def inner(raw: bytes) -> bytes | None:
+    """The append inside a request, as it was received, so that its request id means the same as in a call of Append.
+
+    None if the request holds anything else beside it.
+    """
+    if not raw or raw[0] != _TAG:
+        return None
+    length = shift = 0
+    for at in range(1, min(len(raw), 11)):
+        length |= (raw[at] & 0x7F) << shift
+        shift += 7
+        if raw[at] < 0x80:
+            return raw[at + 1 :] if at + 1 + length == len(raw) else None
+    return None
