@@ -46,7 +46,7 @@ class History(Core):
         last = revision_of(session, request.to_revision if request.HasField("to_revision") else None, "to_revision")
         while first <= last:
             rows = await self.store.entries(session, first, last, frames.FRAME_BYTES)
-            yield _entries(rows)
+            yield _entries(rows, first)
             first = rows[-1].revision + 1
 
     async def tail(self, caller: Caller, request: v1.TailRequest) -> AsyncIterator[bytes]:
@@ -57,17 +57,24 @@ class History(Core):
         if seen > session.head:
             detail = v1.RevisionConflict(expected=seen, actual=session.head)
             raise errors.RevisionOutOfRange(f"the head is {session.head}", detail=detail, path="after_revision")
-        caught_up: v1.Head | None = head_of(session)
+        caught_up = False
         async for _ in self.store.watch(caller.tenant, session.id):
-            if caught_up is None:
-                session = await self.store.session(caller.tenant, session.id)
-            while seen < session.head:
-                rows = await self.store.entries(session, seen + 1, session.head, frames.FRAME_BYTES)
-                seen = rows[-1].revision
-                yield _entries(rows)
-            if caught_up is not None:
-                yield v1.TailResponse(caught_up=caught_up).SerializeToString()
-                caught_up = None
+            if not caught_up:
+                async for response in self._entries_after(session, seen):
+                    yield response
+                yield v1.TailResponse(caught_up=head_of(session)).SerializeToString()
+                seen, caught_up = session.head, True
+            # Also the first time: what was written before the watch began wakes nobody.
+            session = await self.store.session(caller.tenant, session.id)
+            async for response in self._entries_after(session, seen):
+                yield response
+            seen = session.head
+
+    async def _entries_after(self, session: SessionRow, seen: int) -> AsyncIterator[bytes]:
+        while seen < session.head:
+            rows = await self.store.entries(session, seen + 1, session.head, frames.FRAME_BYTES)
+            yield _entries(rows, seen + 1)
+            seen = rows[-1].revision
 
     async def verify_session(self, caller: Caller, request: v1.VerifySessionRequest) -> v1.VerifySessionResponse:
         """Compute the digests again. Damage is a finding, not an error."""
@@ -77,14 +84,19 @@ class History(Core):
         chain = digest.start(session.id)
         revision = 0
         while revision < session.head and len(response.findings) < _FINDINGS:
-            rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
+            try:
+                rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
+            except errors.CorruptData as error:
+                response.findings.add(revision=revision + 1, text=f"from here on nothing can be read: {error.text}")
+                break
             for row in rows:
                 if row.revision != revision + 1:
                     response.findings.add(revision=revision + 1, text="the entry is missing")
                 revision = row.revision
                 chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
                 if row.digest != chain:
-                    response.findings.add(revision=row.revision, text="the stored digest does not match the entry")
+                    text = "the digest stored here does not match the entries up to here"
+                    response.findings.add(revision=row.revision, text=text)
                     chain = row.digest
             response.entries += len(rows)
         if not response.findings and chain != session.digest:
@@ -99,8 +111,14 @@ class History(Core):
         return head_of(session._replace(head=revision, digest=row.digest, recorded_us=row.recorded_us))
 
 
-def _entries(rows: list[EntryRow]) -> bytes:
-    """Entries as the field ``entries`` (1) of a response, with their payloads as they are stored."""
+def _entries(rows: list[EntryRow], first: int) -> bytes:
+    """Entries from a revision on as the field ``entries`` (1) of a response, with their payloads as they are stored.
+
+    Raises ``CorruptData`` where one is missing.
+    """
+    for revision, row in enumerate(rows, first):
+        if row.revision != revision:
+            raise errors.CorruptData("an entry of the log is missing", revision=revision)
     return b"".join(wire.field(_ENTRIES, _entry(row)) for row in rows)
 
 

@@ -127,10 +127,10 @@ class Prompts(Core):
         inputs: list[v1.EntryInput] = []
         if end.HasField("context"):
             inputs.append(v1.EntryInput(context=end.context))
-        entries = prepare.prepare(inputs, now_us, self.limits.part_bytes)
+        entries = [prepare.one(each, "context", now_us, self.limits.part_bytes) for each in inputs]
         if entries:
             end.record.context_digest = bytes.fromhex(entries[0].id)
-        entries += prepare.prepare([v1.EntryInput(prompt=end.record)], now_us, self.limits.part_bytes)
+        entries.append(prepare.one(v1.EntryInput(prompt=end.record), "", now_us, self.limits.part_bytes))
         record = entries[-1].message
         assert isinstance(record, v1.PromptRecord)
 

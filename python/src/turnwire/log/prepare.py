@@ -99,7 +99,13 @@ def _prepare(entry: v1.EntryInput, at: str, now_us: int, part_bytes: int) -> Pre
     name = entry.WhichOneof("payload")
     if name is None:
         raise errors.UnknownToThisServer("no payload that this server knows", path=f"{at}.payload")
-    path = f"{at}.{name}"
+    return one(entry, f"{at}.{name}", now_us, part_bytes)
+
+
+def one(entry: v1.EntryInput, path: str, now_us: int, part_bytes: int) -> Prepared:
+    """The same for one entry whose payload is set and stands at ``path`` of the request."""
+    name = entry.WhichOneof("payload")
+    assert name is not None
     payload = getattr(entry, name)
     if isinstance(payload, v1.SessionProperties):
         prepared = properties(payload, path, now_us)

@@ -41,7 +41,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     Example: {"reason":"UNKNOWN_TO_THIS_SERVER","domain":"turnwire","metadata":{"path":"entries[0].assistant.assistant.parts[2].kind"}}
     """
     REASON_PART_TOO_LARGE: _Reason.ValueType  # 3
-    """One part is larger than the limit of the server.
+    """One part, or another piece that a response cannot split (a header without its parts, a turn, a summary, a prompt
+    context, a prompt record), is larger than the limit of the server.
     What to do: Keep large content elsewhere and store its address, or raise the limit of the server.
     Example: {"reason":"PART_TOO_LARGE","domain":"turnwire","metadata":{"path":"entries[0].part.part"}}
     """
@@ -131,7 +132,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     Example: {"reason":"UNKNOWN_TURN","domain":"turnwire","metadata":{"path":"entries[0].user.user.turn_id","turn_id":"trn_1"}}
     """
     REASON_UNKNOWN_MESSAGE: _Reason.ValueType  # 41
-    """An entry refers to a message that the session does not have, even after the whole request.
+    """An entry refers to a message that the session does not have, even after the whole request; or it is a part or a
+    delta for a message that comes later, since entries are applied in order.
     What to do: Append the message, in the same request or before.
     Example: {"reason":"UNKNOWN_MESSAGE","domain":"turnwire","metadata":{"path":"entries[0].part.message_id","message_id":"msg_1"}}
     """
@@ -300,7 +302,8 @@ What to do: Use a server of at least the client's schema version.
 Example: {"reason":"UNKNOWN_TO_THIS_SERVER","domain":"turnwire","metadata":{"path":"entries[0].assistant.assistant.parts[2].kind"}}
 """
 REASON_PART_TOO_LARGE: Reason.ValueType  # 3
-"""One part is larger than the limit of the server.
+"""One part, or another piece that a response cannot split (a header without its parts, a turn, a summary, a prompt
+context, a prompt record), is larger than the limit of the server.
 What to do: Keep large content elsewhere and store its address, or raise the limit of the server.
 Example: {"reason":"PART_TOO_LARGE","domain":"turnwire","metadata":{"path":"entries[0].part.part"}}
 """
@@ -390,7 +393,8 @@ What to do: Append the turn, in the same request or before.
 Example: {"reason":"UNKNOWN_TURN","domain":"turnwire","metadata":{"path":"entries[0].user.user.turn_id","turn_id":"trn_1"}}
 """
 REASON_UNKNOWN_MESSAGE: Reason.ValueType  # 41
-"""An entry refers to a message that the session does not have, even after the whole request.
+"""An entry refers to a message that the session does not have, even after the whole request; or it is a part or a
+delta for a message that comes later, since entries are applied in order.
 What to do: Append the message, in the same request or before.
 Example: {"reason":"UNKNOWN_MESSAGE","domain":"turnwire","metadata":{"path":"entries[0].part.message_id","message_id":"msg_1"}}
 """

@@ -207,8 +207,9 @@ class ProviderMetadata(_message.Message):
     metadata_json: _builtins.str
     """The metadata as one JSON object, kept byte for byte. Empty: none."""
     signed: _builtins.bool
-    """True when the metadata binds the content (a signature or encrypted reasoning): such a part can be neither changed
-    nor moved by a mutation, and is sent only to the model that made it. Frozen with the part.
+    """True when the metadata binds the content (a signature or encrypted reasoning): a mutation can neither change nor
+    move such a part, nor put parts before or between those of its message; it can take out the whole message. The part
+    is sent only to the model that made it. Frozen with the part.
     """
     @_builtins.property
     def model(self) -> _model_pb2.ModelRef:
@@ -919,7 +920,9 @@ class CompactionPart(_message.Message):
     overflow: _builtins.bool
     """True when the prompt had overflowed the model's context. Unset is kept apart from false."""
     tail_start_id: _builtins.str
-    """The first message of the tail that is kept word for word after the summary. Unset: no tail."""
+    """The first message of the tail that is kept word for word after the summary. Unset: no tail. One that is not in the
+    history before this message (any more) counts as unset, unless a profile says otherwise.
+    """
     def __init__(
         self,
         *,

@@ -230,7 +230,8 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReadEntries(self, request, context):
-        """Streams raw entries of a range of revisions.
+        """Streams raw entries of a range of revisions. A response is closed at about 1 MiB, but an entry is never split: one
+        put of a large message makes a response as large, so that a client must take what GetServerInfo says of requests.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -239,7 +240,7 @@ class SessionServiceServicer:
     def Tail(self, request, context):
         """Streams the entries after a revision, says when it has caught up, then goes on live with whatever any process
         writes. A client that was cut off goes on from the last revision it saw. Ends with SESSION_DELETED when the session
-        is deleted. A slow reader slows no writer.
+        is deleted. A slow reader slows no writer. Responses are sized as those of ReadEntries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -69,11 +69,13 @@ class SessionServiceStub:
     if asked for, and the head.
     """
     ReadEntries: _aio.UnaryStreamMultiCallable[_session_service_pb2.ReadEntriesRequest, _session_service_pb2.ReadEntriesResponse]
-    """Streams raw entries of a range of revisions."""
+    """Streams raw entries of a range of revisions. A response is closed at about 1 MiB, but an entry is never split: one
+    put of a large message makes a response as large, so that a client must take what GetServerInfo says of requests.
+    """
     Tail: _aio.UnaryStreamMultiCallable[_session_service_pb2.TailRequest, _session_service_pb2.TailResponse]
     """Streams the entries after a revision, says when it has caught up, then goes on live with whatever any process
     writes. A client that was cut off goes on from the last revision it saw. Ends with SESSION_DELETED when the session
-    is deleted. A slow reader slows no writer.
+    is deleted. A slow reader slows no writer. Responses are sized as those of ReadEntries.
     """
     MutatePrompt: _aio.UnaryStreamMultiCallable[_session_service_pb2.MutatePromptRequest, _session_service_pb2.MutatePromptResponse]
     """Computes a prompt: assembles the history for a turn (or takes the prompt of an earlier record), applies mutations,
@@ -214,7 +216,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_service_pb2.ReadEntriesRequest,
         context: _aio.ServicerContext[_session_service_pb2.ReadEntriesRequest, _abc.AsyncIterator[_session_service_pb2.ReadEntriesResponse]],
     ) -> _abc.AsyncIterator[_session_service_pb2.ReadEntriesResponse]:
-        """Streams raw entries of a range of revisions."""
+        """Streams raw entries of a range of revisions. A response is closed at about 1 MiB, but an entry is never split: one
+        put of a large message makes a response as large, so that a client must take what GetServerInfo says of requests.
+        """
 
     @_abc_1.abstractmethod
     def Tail(
@@ -224,7 +228,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.AsyncIterator[_session_service_pb2.TailResponse]:
         """Streams the entries after a revision, says when it has caught up, then goes on live with whatever any process
         writes. A client that was cut off goes on from the last revision it saw. Ends with SESSION_DELETED when the session
-        is deleted. A slow reader slows no writer.
+        is deleted. A slow reader slows no writer. Responses are sized as those of ReadEntries.
         """
 
     @_abc_1.abstractmethod

@@ -222,7 +222,8 @@ class Reason(betterproto2.Enum):
 
     PART_TOO_LARGE = 3
     """
-    One part is larger than the limit of the server.
+    One part, or another piece that a response cannot split (a header without its parts, a turn, a summary, a prompt
+    context, a prompt record), is larger than the limit of the server.
     What to do: Keep large content elsewhere and store its address, or raise the limit of the server.
     Example: {"reason":"PART_TOO_LARGE","domain":"turnwire","metadata":{"path":"entries[0].part.part"}}
     """
@@ -348,7 +349,8 @@ class Reason(betterproto2.Enum):
 
     UNKNOWN_MESSAGE = 41
     """
-    An entry refers to a message that the session does not have, even after the whole request.
+    An entry refers to a message that the session does not have, even after the whole request; or it is a part or a
+    delta for a message that comes later, since entries are applied in order.
     What to do: Append the message, in the same request or before.
     Example: {"reason":"UNKNOWN_MESSAGE","domain":"turnwire","metadata":{"path":"entries[0].part.message_id","message_id":"msg_1"}}
     """
@@ -1283,7 +1285,8 @@ class CompactionPart(betterproto2.Message):
 
     tail_start_id: "str | None" = betterproto2.field(3, betterproto2.TYPE_STRING, optional=True)
     """
-    The first message of the tail that is kept word for word after the summary. Unset: no tail.
+    The first message of the tail that is kept word for word after the summary. Unset: no tail. One that is not in the
+    history before this message (any more) counts as unset, unless a profile says otherwise.
     """
 
 
@@ -3126,8 +3129,9 @@ class ProviderMetadata(betterproto2.Message):
 
     signed: "bool" = betterproto2.field(3, betterproto2.TYPE_BOOL)
     """
-    True when the metadata binds the content (a signature or encrypted reasoning): such a part can be neither changed
-    nor moved by a mutation, and is sent only to the model that made it. Frozen with the part.
+    True when the metadata binds the content (a signature or encrypted reasoning): a mutation can neither change nor
+    move such a part, nor put parts before or between those of its message; it can take out the whole message. The part
+    is sent only to the model that made it. Frozen with the part.
     """
 
 
