@@ -136,7 +136,7 @@ def prepared(entry: RawEntry) -> Prepared:
                 made.references = prepare.references(message, path)
                 if isinstance(message, v1.Turn | v1.PromptRecord):
                     made.id = message.id
-                elif isinstance(message, v1.PromptContext):
+                elif isinstance(message, v1.PromptContext | v1.PromptRendering):
                     made.id = sha256(entry.payload).hexdigest()
     except DecodeError:
         raise ValueError(f"no payload of the kind {descriptor.name}") from None

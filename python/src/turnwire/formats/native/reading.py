@@ -1,0 +1,135 @@
+"""Reads Turnwire's own form, told by its content: binary or JSON lines, plain or gzipped."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from turnwire import errors, ids, v1
+from turnwire.formats.native.writing import ENTRY_NUMBER, SESSION_NUMBER
+from turnwire.formats.report import Report
+from turnwire.log import raw
+
+_GZIP: Final = b"\x1f\x8b"
+_KEYS: Final = {SESSION_NUMBER << 3 | 2: SESSION_NUMBER, ENTRY_NUMBER << 3 | 2: ENTRY_NUMBER}
+_MOST_VARINT: Final = 5
+#: No record can be larger: it would be no protobuf message.
+_MOST_BYTES: Final = 2**31 - 1
+_LINE: Final = (b'{"session"', b'{"entry"')
+
+
+@dataclass(slots=True)
+class SessionLog:
+    """One session of a file: as it was shown when the file was written, and its entries, serialized."""
+
+    session: v1.Session
+    entries: list[bytes] = field(default_factory=list[bytes])
+
+
+class _Damaged(Exception):
+    """The file cannot be read on from here."""
+
+
+def is_native(path: Path) -> bool:
+    """Whether a file begins with a record of Turnwire's own form. Raises OSError."""
+    with path.open("rb") as file:
+        try:
+            with _unpacked(file) as content:
+                if content.read(1) == b"{":
+                    content.seek(0)
+                    return content.readline(16).startswith(_LINE)
+                content.seek(0)
+                record = next(_binary(content), None)
+        except (_Damaged, EOFError, OSError, zlib.error):
+            return False
+    return isinstance(record, v1.Session) and ids.valid(record.id) and record.head.revision > 0
+
+
+def read(path: Path, report: Report) -> Iterator[SessionLog]:
+    """The sessions of a file, one by one. Damage costs what comes after it, and JSON lines only themselves.
+
+    Raises OSError if the file cannot be read.
+    """
+    source = str(path)
+    log: SessionLog | None = None
+    with path.open("rb") as file, _unpacked(file) as content:
+        start = content.read(1)
+        content.seek(0)
+        records = _lines(content, report, source) if start == b"{" else _binary(content)
+        try:
+            for record in records:
+                if isinstance(record, v1.Session):
+                    if log is not None:
+                        yield log
+                    log = SessionLog(record)
+                elif log is not None:
+                    log.entries.append(record)
+                else:
+                    report.refused("file", "", "entries before a session", source=source)
+                    return
+        except _Damaged as damage:
+            report.refused("file", "", str(damage), source=source)
+        except (EOFError, zlib.error):
+            report.refused("file", "", "the compressed data is cut or damaged", source=source)
+        if log is not None:
+            yield log
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    magic = file.read(len(_GZIP))
+    file.seek(0)
+    return gzip.open(file, "rb") if magic == _GZIP else io.BufferedReader(file)  # type: ignore[type-var, return-value]
+
+
+def _binary(file: IO[bytes]) -> Iterator[v1.Session | bytes]:
+    position = 0
+    while key := file.read(1):
+        number = _KEYS.get(key[0])
+        length, size = _varint(file)
+        data = file.read(length) if number is not None and length <= _MOST_BYTES else b""
+        if number is None or len(data) != length:
+            raise _Damaged(f"cut or damaged from byte {position} on")
+        if number == SESSION_NUMBER:
+            try:
+                yield v1.Session.FromString(data)
+            except DecodeError:
+                raise _Damaged(f"no session at byte {position}") from None
+        else:
+            yield data
+        position += 1 + size + length
+
+
+def _varint(file: IO[bytes]) -> tuple[int, int]:
+    """A number and how many bytes it takes; -1 for what is none."""
+    number = 0
+    for at in range(_MOST_VARINT):
+        byte = file.read(1)
+        if not byte:
+            break
+        number |= (byte[0] & 0x7F) << 7 * at
+        if byte[0] < 0x80:
+            return number, at + 1
+    return _MOST_BYTES + 1, 0
+
+
+def _lines(file: IO[bytes], report: Report, source: str) -> Iterator[v1.Session | bytes]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            tree = json.loads(line)
+            if "session" in tree:
+                yield json_format.ParseDict(tree["session"], v1.Session())
+            else:
+                yield raw.serialized(json_format.ParseDict(tree["entry"], v1.Entry()))
+        except (ValueError, KeyError, TypeError, json_format.ParseError, errors.InvalidArgument):
+            report.refused("file", f"/{number}", "no record: a line that is cut or damaged", source=source)

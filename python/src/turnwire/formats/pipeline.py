@@ -1,0 +1,143 @@
+"""The whole way of an import: read, map, load, for all sessions of some sources.
+
+Reading and mapping go a little ahead of the store: in a thread, or for much at once in a process of its own, so that
+both processors of a small machine have something to do. Several sessions are loaded at once, and their commits share
+the waiting for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Final, NamedTuple, TypeVar
+
+from turnwire.formats import worker
+from turnwire.formats.base import EVERYTHING, Importer, SessionImport, Source, Wanted
+from turnwire.formats.load import Log, load
+from turnwire.formats.report import Outcome, Report
+
+Record = TypeVar("Record")
+
+#: How many sessions are loaded at once.
+_AHEAD: Final = 4
+#: From how many sessions on, or bytes of files, a process of its own is worth its start.
+_MANY: Final = 500
+_LARGE: Final = 8_000_000
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+
+
+class Brought(NamedTuple):
+    """What became of one session."""
+
+    session_id: str
+    outcome: Outcome
+    source: str
+
+
+async def bring(
+    log: Log,
+    importer: Importer[Record],
+    sources: Sequence[Source],
+    report: Report,
+    wanted: Wanted = EVERYTHING,
+    *,
+    dry_run: bool = False,
+    apart: bool | None = None,
+) -> AsyncGenerator[Brought, None]:
+    """Import the sessions of some sources, and say in their order what became of each.
+
+    ``apart``: read in a process of its own (None: if there is much to read, and more than one processor). A source that
+    cannot be read is refused in the report, and stops no other. Raises what loading raises.
+    """
+    if apart is None:
+        apart = _is_much(importer, sources, wanted)
+    found = _from_process if apart else _from_thread
+    tasks: list[asyncio.Task[Brought]] = []
+
+    async def one(session: SessionImport) -> Brought:
+        outcome = await load(log, session, report, dry_run=dry_run)
+        return Brought(session.session_id, outcome, session.source)
+
+    try:
+        async with aclosing(found(importer, sources, report, wanted)) as sessions:
+            async for session in sessions:
+                tasks.append(asyncio.create_task(one(session)))
+                if len(tasks) >= _AHEAD:
+                    yield await tasks.pop(0)
+        while tasks:
+            yield await tasks.pop(0)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_much(importer: Importer[Any], sources: Sequence[Source], wanted: Wanted) -> bool:
+    if (os.cpu_count() or 1) < 2 or not sys.executable:
+        return False
+    size = sum(source.path.stat().st_size for source in sources if source.path.is_file())
+    return size >= _LARGE or sum(importer.count(source, wanted) for source in sources) >= _MANY
+
+
+async def _from_thread(
+    importer: Importer[Any], sources: Sequence[Source], report: Report, wanted: Wanted
+) -> AsyncGenerator[SessionImport, None]:
+    found = mapped(importer, sources, report, wanted)
+    while (session := await asyncio.to_thread(next, found, None)) is not None:
+        yield session
+
+
+async def _from_process(
+    importer: Importer[Any], sources: Sequence[Source], report: Report, wanted: Wanted
+) -> AsyncGenerator[SessionImport, None]:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", worker.__name__, stdin=pipe, stdout=pipe, limit=_LONGEST_LINE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(worker.order(importer.program, sources, wanted))
+        process.stdin.close()
+        while True:
+            line = await process.stdout.readline()
+            header: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+            if worker.REPORT in header:
+                report.give(header[worker.REPORT])
+            elif worker.SESSION in header:
+                sizes: list[int] = header[worker.SIZES]
+                yield worker.session_of(header, _cut(await process.stdout.readexactly(sum(sizes)), sizes))
+            elif worker.END in header:
+                return
+            else:
+                raise RuntimeError("the process that reads the sources broke off")
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    at = 0
+    for size in sizes:
+        yield data[at : at + size]
+        at += size
+
+
+def mapped(
+    importer: Importer[Record], sources: Iterable[Source], report: Report, wanted: Wanted
+) -> Iterator[SessionImport]:
+    """The sessions of some sources, mapped."""
+    for source in sources:
+        try:
+            for record in importer.read(source, report, wanted):
+                session = importer.map(record, report)
+                if session is not None:
+                    yield session
+        except OSError as error:
+            reason = f"it cannot be read: {error.strerror or error}"
+            report.refused("file", "", reason, source=str(source.path))

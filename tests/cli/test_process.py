@@ -1,0 +1,275 @@
+"""The command line as a real process: signals, pipes, terminals, stores in odd states."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import sqlite3
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import EXPORT, SESSION, WAIT, command, environment, import_into, process, run, serving
+from turnwire.cli.program import app
+
+
+def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **more: str) -> tuple[int, str]:
+    """Run a process on a terminal; returns the exit code and what it showed, both streams together.
+
+    ``interrupt_at``: send SIGINT when this has been shown.
+    """
+    leader, follower = pty.openpty()
+    env = environment(TERM="xterm-256color", COLUMNS="100", **more)
+    with subprocess.Popen(args, stdin=follower, stdout=follower, stderr=follower, env=env) as child:
+        os.close(follower)
+        if typed:
+            os.write(leader, typed.encode())
+        shown = b""
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline:
+            if not select.select([leader], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+            if interrupt_at and interrupt_at.encode() in shown:
+                interrupt_at = ""
+                child.send_signal(signal.SIGINT)
+        code = child.wait(WAIT)
+    os.close(leader)
+    return code, shown.decode()
+
+
+def test_colours_are_for_terminals_that_want_them(db: Path) -> None:
+    args = command("--db", db, "show", SESSION)
+    code, shown = on_terminal(args)
+    assert (code, "\x1b[" in shown) == (0, True)
+    code, shown = on_terminal(args, NO_COLOR="1")
+    assert (code, "\x1b" in shown) == (0, False)
+    assert "First turn" in shown
+    assert "\x1b" not in process("--db", db, "show", SESSION, TERM="xterm-256color").out
+
+
+def test_a_progress_bar_is_on_stderr_alone(db: Path) -> None:
+    leader, follower = pty.openpty()
+    env = environment(TERM="xterm-256color")
+    args = command("--db", db, "verify", "--all")
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=follower, text=True, env=env) as child:
+        os.close(follower)
+        out, _ = child.communicate(timeout=WAIT)
+    shown = b""
+    with suppress(OSError):  # the other end is closed
+        while piece := os.read(leader, 65536):
+            shown += piece
+    os.close(leader)
+    assert (child.returncode, out.startswith(f"sound  {SESSION}")) == (0, True)
+    assert b"verifying" in shown
+    assert b"sound" not in shown
+
+
+def test_a_terminal_gets_wrapped_lines(db: Path) -> None:
+    _, shown = on_terminal(command("--db", db, "prompt", SESSION), NO_COLOR="1")
+    assert max(len(line) for line in shown.splitlines()) <= 100
+
+
+def test_a_stored_escape_sequence_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    evil = json.loads(EXPORT.read_text())
+    evil["info"]["title"] = "\x1b]0;owned\x07"
+    evil["messages"][0]["parts"][0]["text"] = "\x1b[2J\x9b31m"
+    file = tmp_path / "evil.json"
+    file.write_text(json.dumps(evil))
+    store = ["--db", str(tmp_path / "a.db")]
+    import_into(store, file)
+    _, shown = on_terminal(command(*store, "show", SESSION), NO_COLOR="1")
+    assert not {"\x1b", "\x9b", "\x07"} & set(shown)
+    for args in (["show", SESSION], ["sessions"], ["tail", SESSION, "--no-follow"], ["prompt", SESSION]):
+        for more in ([], ["--json"]):
+            assert not {"\x1b", "\x9b", "\x07"} & set(run(*store, *args, *more).out)
+
+
+@pytest.mark.parametrize(("typed", "interrupt_at", "code"), [("y\n", "", 0), ("n\n", "", 130), ("", "for good?", 130)])
+def test_delete_asks_on_a_terminal(db: Path, typed: str, interrupt_at: str, code: int) -> None:
+    got, shown = on_terminal(command("--db", db, "delete", SESSION), typed=typed, interrupt_at=interrupt_at)
+    assert (got, f"Delete {SESSION} (16 entries) for good?" in shown) == (code, True)
+    assert run("--db", db, "show", SESSION).code == (3 if code == 0 else 0)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--binary"]])
+def test_a_reader_that_goes_away_is_no_error(db: Path, more: list[str]) -> None:
+    args = command("--db", db, "replay", SESSION, *more)
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait(WAIT) == 141
+
+
+def test_tail_follows_and_ends_on_an_interrupt(db: Path) -> None:
+    args = command("--db", db, "tail", SESSION, "--after", "15", "--json")
+    with subprocess.Popen(args, stdout=subprocess.PIPE, text=True, env=environment()) as child:
+        assert child.stdout is not None
+        assert json.loads(child.stdout.readline())["revision"] == "16"
+        assert run("--db", db, "prompt", SESSION, "--record").code == 0
+        entry = json.loads(child.stdout.readline())
+        assert (entry["revision"], "prompt" in entry) == ("17", True)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(WAIT) == 130
+        assert child.stdout.read() == ""
+
+
+def test_tail_ends_when_the_session_is_deleted(db: Path) -> None:
+    args = command("--db", db, "tail", SESSION, "--after", "15")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(args, stdout=pipe, stderr=pipe, text=True, env=environment()) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline().startswith("    16  ")
+        assert run("--db", db, "delete", SESSION, "--yes").code == 0
+        assert child.wait(WAIT) == 3
+        assert child.stderr.read().startswith("turnwire: error: SESSION_DELETED: ")
+
+
+def test_serve_says_where_it_listens_and_drains_on_sigterm(db: Path) -> None:
+    with serving(db) as (address, server):
+        assert run("--server", address, "show", SESSION).code == 0
+        assert run("show", SESSION, env={"TURNWIRE_SERVER": address}).code == 0
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(WAIT) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+    ran = run("--server", address, "show", SESSION)
+    assert (ran.code, ran.err.startswith("turnwire: error: UNAVAILABLE: ")) == (5, True)
+
+
+def test_serve_on_a_socket_with_limits(tmp_path: Path) -> None:
+    socket = tmp_path / "s"
+    limits = ("--part-bytes", "1000", "--request-bytes", "70000", "--append-entries", "7")
+    args = command("--db", tmp_path / "a.db", "serve", "--socket", socket, "--json", "--log-format", "json", *limits)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(args, stdout=pipe, stderr=pipe, text=True, env=environment()) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stderr is not None
+            said = json.loads(server.stdout.readline())
+            assert said == {"address": f"unix:{socket}", "db": str(tmp_path / "a.db"), "pid": server.pid}
+            info = run("--server", said["address"], "info", "--json").lines[0]["limits"]
+            assert info["partBytes"] == "1000"
+            assert info["requestBytes"] == "70000"
+            assert info["appendEntries"] == "7"
+            refused = run("--server", said["address"], "import", "opencode", EXPORT, "--json")
+            assert refused.code == 1
+            assert "LARGE" in refused.lines[-1]["notes"][0]["reason"]
+            server.terminate()
+            logged = [json.loads(line) for line in server.stderr.read().splitlines()]
+            assert "GetServerInfo" in {line.get("method") for line in logged}
+            assert server.wait(WAIT) == 0
+        finally:
+            if server.poll() is None:
+                server.kill()
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--server", "h:1", "serve"], "serve serves a file"),
+        (["serve", "--socket", "s", "--port", "1"], "--socket excludes"),
+        (["serve", "--part-bytes", "70000", "--request-bytes", "70000"], "--part-bytes must be less"),
+        (["serve", "--port", "70000"], "Invalid value for '--port'"),
+    ],
+)
+def test_serve_refuses_what_cannot_be(args: list[str], told: str, tmp_path: Path) -> None:
+    ran = run(*args, env={"XDG_DATA_HOME": str(tmp_path)})
+    assert (ran.code, ran.err.startswith(f"turnwire: error: {told}")) == (2, True)
+
+
+def test_a_port_that_is_taken(db: Path) -> None:
+    with serving(db) as (address, _):
+        ran = process("--db", db, "serve", "--port", address.rpartition(":")[2])
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("turnwire: error: ")
+        assert ran.err.count("\n") == 1
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    db = tmp_path / "none.db"
+    ran = run("--db", db, "sessions")
+    assert (ran.code, ran.err.startswith(f"turnwire: error: NOT_FOUND: there is no store at {db}")) == (3, True)
+    assert not db.exists()
+    ran = run("sessions", env={"XDG_DATA_HOME": str(tmp_path)})
+    assert (ran.code, f"{tmp_path}/turnwire/turnwire.db" in ran.err) == (3, True)
+
+
+def test_files_that_are_no_stores(tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("hello")
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    before = foreign.read_bytes()
+    for path in (text, foreign, tmp_path):
+        ran = run("--db", path, "sessions")
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran
+    assert run("--db", foreign, "sessions").err.startswith("turnwire: error: STORE_FOREIGN: ")
+    assert (text.read_text(), foreign.read_bytes()) == ("hello", before)
+
+
+def test_damage_is_a_finding_and_does_not_stop_the_others(db: Path) -> None:
+    assert run("--db", db, "fork", SESSION, "--id", "ses_other").code == 0
+    data = db.read_bytes()
+    assert b"Edited README.md." in data
+    # One letter in each copy but the last: one of the two sessions is damaged.
+    at = data.index(b"Edited README.md.")
+    db.write_bytes(data[:at] + b"Xdited" + data[at + 6 :])
+    ran = run("--db", db, "verify", "--all", "--json")
+    assert ran.code == 1
+    assert sorted(line.get("sound", False) for line in ran.lines) == [False, True]
+    assert "NOT SOUND" in run("--db", db, "verify", "--all").out
+
+
+def test_an_unreachable_server(tmp_path: Path) -> None:
+    started = time.monotonic()
+    ran = run("--server", f"unix:{tmp_path}/none", "sessions")
+    assert (ran.code, ran.err.startswith("turnwire: error: UNAVAILABLE: ")) == (5, True)
+    assert time.monotonic() - started < 15
+
+
+def test_arguments_that_are_no_text() -> None:
+    ran = subprocess.run(
+        [*command("--db", ":memory:", "show"), b"ses_\xff"],
+        capture_output=True,
+        env=environment(),
+        timeout=WAIT,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"turnwire: error: ")
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_a_fault_of_the_program_shows_no_traceback(monkeypatch: pytest.MonkeyPatch, db: Path) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError("secret content")
+
+    monkeypatch.setattr("turnwire.calls.sessions.SessionCalls.get_session", broken)
+    ran = run("--db", db, "show", SESSION)
+    assert (ran.code, ran.err) == (
+        1,
+        "turnwire: error: a fault of the program: ZeroDivisionError; TURNWIRE_TRACEBACK=1 shows where\n",
+    )
+
+
+def test_the_console_script_runs_the_same_program() -> None:
+    assert app.info.name == "turnwire"
+    assert process("--version").out == "turnwire 0.1.0\n"
