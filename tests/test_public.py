@@ -11,9 +11,9 @@ import turnwire
 from turnwire import errors, v1
 
 FACE = {
-    "KEEP", "Answer", "Client", "Embedded", "EntryLike", "Prompt", "PromptEditor", "Session", "SessionHistory",
-    "ToolCall", "Turn", "TurnwireError", "__version__", "append_request", "blocking", "errors", "formats", "ids",
-    "open", "v1", "validate",
+    "KEEP", "Answer", "Client", "Embedded", "EntryLike", "Prompt", "PromptEditor", "Rendering", "Session",
+    "SessionHistory", "ToolCall", "Turn", "TurnwireError", "__version__", "append_request", "blocking", "errors",
+    "formats", "ids", "open", "render", "v1", "validate",
 }  # fmt: skip
 
 

@@ -398,8 +398,8 @@ class TestList:
         for at in range(3):
             await create(engine, f"s{at}")
         token = (await engine.list_sessions(CALLER, v1.ListSessionsRequest(page_size=1))).next_page_token
-        response = await engine.list_sessions(Caller("b"), v1.ListSessionsRequest(page_token=token))
-        assert list(response.sessions) == []
+        with refused(errors.InvalidPageToken, "page_token"):
+            await engine.list_sessions(Caller("b"), v1.ListSessionsRequest(page_token=token))
 
     @pytest.mark.parametrize("size", [-1, 1001])
     async def test_a_page_size_out_of_range(self, engine: Engine, size: int) -> None:

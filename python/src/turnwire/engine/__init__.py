@@ -11,12 +11,12 @@ from turnwire.engine.appends import Appends
 from turnwire.engine.core import EMBEDDED, Caller, Limits
 from turnwire.engine.history import History
 from turnwire.engine.info import Info
-from turnwire.engine.prompts import Prompts
+from turnwire.engine.rendering import Renderings
 from turnwire.engine.restore import Restored, Restores
 from turnwire.engine.sessions import Sessions
 
 __all__ = ["EMBEDDED", "Caller", "Engine", "Limits", "Restored"]
 
 
-class Engine(Appends, Sessions, History, Prompts, Info, Restores):
+class Engine(Appends, Sessions, History, Renderings, Info, Restores):
     """All methods of the service over one store, and `restore`, which only a program that has the store may call."""

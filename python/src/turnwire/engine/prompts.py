@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from turnwire import errors, prompt, rules, v1
+from turnwire import errors, prompt, v1
+from turnwire.engine import pages
 from turnwire.engine.core import Caller, Core, Once, check, head_of, living, revision_of
 from turnwire.log import frames, plan, prepare, replay, wire
 from turnwire.log.draft import Draft
-from turnwire.store.base import CONTEXT, MESSAGE, PART, PROMPT, TURN, Change, SessionRow, View
+from turnwire.log.prepare import Prepared
+from turnwire.store.base import CONTEXT, MESSAGE, PART, PROMPT, RENDERING, TURN, Change, SessionRow, View
 
 _PAGE = 100
+_RENDERINGS = 100  # that are shown with a record
 _CHAIN = 1000  # records that may be based on one another; a longer chain is refused rather than recomputed for ever
 _ROLE_TAG = b"\x08"  # PromptMessage.role
 
@@ -69,12 +72,13 @@ class Prompts(Core):
         end = v1.PromptEnd(record=record, items=len(items), digest_holds=True)
         if request.HasField("context"):
             end.context.CopyFrom(request.context)
+        now_us = self.now_us()
+        entries = self._prepared(end, now_us)
         if request.dry_run:
-            rules.require(end.context, "context")
-            end.record.created.FromMicroseconds(self.now_us())
+            end.record.ClearField("id")
             end.head.CopyFrom(head_of(session))
         else:
-            end = await self._record(caller, session, end, once)
+            end = await self._record(caller, session, end, entries, now_us, once)
         for response in _responses(items, end):
             yield response
 
@@ -83,15 +87,13 @@ class Prompts(Core):
         check(request)
         session = await self.store.session(caller.tenant, request.session_id)
         record = await self._recorded(session, request.prompt_id, "prompt_id")
-        prompt.require_version(record.assembly_version)
-        base = await self._base_of_record(session, record)
-        items = prompt.mutate(base.items(), record.mutations, base.assembly, checked=True)
+        items = await self._items_of(session, record)
         end = v1.PromptEnd(record=record, items=len(items), head=head_of(session))
         end.digest_holds = prompt.digest(items) == record.digest
-        if record.context_digest:
-            name = await self.store.name(session, CONTEXT, record.context_digest.hex(), session.head)
-            if name is not None:
-                end.context.ParseFromString((await self.store.entry(session, name.born)).payload)
+        context = await self._context_of(session, record)
+        if context is not None:
+            end.context.CopyFrom(context)
+        end.renderings.extend(await self._renderings_of(session, record))
         for response in _responses(items, end):
             yield response
 
@@ -99,7 +101,8 @@ class Prompts(Core):
         """A page of prompt records in the order of the log. Raises ``InvalidPageToken``."""
         check(request)
         session = await self.store.session(caller.tenant, request.session_id)
-        after = _after(request.page_token)
+        query = v1.ListPromptsRequest(turn_id=request.turn_id if request.HasField("turn_id") else None)
+        after = pages.place(request.page_token, query, f"{caller.tenant}/{session.id}")[0] if request.page_token else 0
         response = v1.ListPromptsResponse()
         size = 0
         while True:
@@ -115,24 +118,37 @@ class Prompts(Core):
                 if len(response.prompts) == (request.page_size or _PAGE) or (
                     size and size + len(payload) > frames.FRAME_BYTES
                 ):
-                    response.next_page_token = str(after)
+                    response.next_page_token = pages.token(query, f"{caller.tenant}/{session.id}", after)
                     return response
                 response.prompts.append(record)
                 size += len(payload)
                 after = name.born
 
-    async def _record(self, caller: Caller, session: SessionRow, end: v1.PromptEnd, once: Once) -> v1.PromptEnd:
-        """Append the context, if it is new, and the record; returns the end as it is then."""
-        now_us = self.now_us()
-        inputs: list[v1.EntryInput] = []
+    def _prepared(self, end: v1.PromptEnd, now_us: int) -> list[Prepared]:
+        """The entries that record a prompt: its context, if it has one, and the record, which is filled in.
+
+        A dry run makes them too, so that it refuses what recording would.
+        """
+        entries: list[Prepared] = []
         if end.HasField("context"):
-            inputs.append(v1.EntryInput(context=end.context))
-        entries = [prepare.one(each, "context", now_us, self.limits.part_bytes) for each in inputs]
-        if entries:
+            context = v1.EntryInput(context=end.context)
+            entries.append(prepare.one(context, "context", now_us, self.limits.part_bytes))
             end.record.context_digest = bytes.fromhex(entries[0].id)
-        entries.append(prepare.one(v1.EntryInput(prompt=end.record), "", now_us, self.limits.part_bytes))
-        record = entries[-1].message
-        assert isinstance(record, v1.PromptRecord)
+        record = v1.EntryInput(prompt=end.record)
+        entries.append(prepare.one(record, "", now_us, self.limits.part_bytes))
+        end.record.CopyFrom(record.prompt)
+        return entries
+
+    async def _record(
+        self,
+        caller: Caller,
+        session: SessionRow,
+        end: v1.PromptEnd,
+        entries: list[Prepared],
+        now_us: int,
+        once: Once,
+    ) -> v1.PromptEnd:
+        """Append the context, if it is new, and the record; returns the end as it is then."""
 
         def step(view: View) -> tuple[Change | None, v1.PromptEnd]:
             there = living(view, session.id)
@@ -143,7 +159,7 @@ class Prompts(Core):
                 return None, reply
             draft = Draft(view, there, max(now_us, there.recorded_us))
             plan.plan(draft, entries)
-            final = v1.PromptEnd(items=end.items, digest_holds=True, record=record, head=head_of(draft.session))
+            final = v1.PromptEnd(items=end.items, digest_holds=True, record=end.record, head=head_of(draft.session))
             if end.HasField("context"):
                 final.context.CopyFrom(end.context)
             return draft.change(once.keep(final)), final
@@ -176,13 +192,40 @@ class Prompts(Core):
         records = [last]
         while records[-1].WhichOneof("base") == "base_prompt_id":
             if len(records) == _CHAIN:
-                raise errors.UnknownPrompt(f"a chain of more than {_CHAIN} prompts", path="base_prompt_id")
+                text = f"a chain of more than {_CHAIN:,} prompt records"
+                raise errors.RuleViolation([errors.Violation("base_prompt_id", "turnwire.chain", text)])
             records.append(await self._recorded(session, records[-1].base_prompt_id, "base_prompt_id"))
         root = records[-1]
         records.reverse()
         every = [mutation for record in records for mutation in record.mutations]
         assembly = await self._assemble(session, root.turn_id, root.base_revision, root.profile, [*every, *mutations])
         return _Base(assembly, records, root.profile)
+
+    async def _items_of(self, session: SessionRow, record: v1.PromptRecord) -> list[prompt.Item]:
+        """The prompt of a record, computed again. Raises ``UnknownToThisServer`` for rules that this build lacks."""
+        prompt.require_version(record.assembly_version)
+        base = await self._base_of_record(session, record)
+        return prompt.mutate(base.items(), record.mutations, base.assembly, checked=True)
+
+    async def _context_of(self, session: SessionRow, record: v1.PromptRecord) -> v1.PromptContext | None:
+        if not record.context_digest:
+            return None
+        name = await self.store.name(session, CONTEXT, record.context_digest.hex(), session.head)
+        if name is None:
+            return None
+        return v1.PromptContext.FromString((await self.store.entry(session, name.born)).payload)
+
+    async def _renderings_of(self, session: SessionRow, record: v1.PromptRecord) -> list[v1.PromptRendering]:
+        """The last of its renderings that are recorded, in the order of the log."""
+        found: list[v1.PromptRendering] = []
+        before = session.head
+        while len(found) < _RENDERINGS:
+            name = await self.store.name(session, RENDERING, record.id, before)
+            if name is None:
+                break
+            found.append(v1.PromptRendering.FromString((await self.store.entry(session, name.born)).payload))
+            before = name.born - 1
+        return found[::-1]
 
     async def _recorded(self, session: SessionRow, prompt_id: str, path: str) -> v1.PromptRecord:
         name = await self.store.name(session, PROMPT, prompt_id, session.head)
@@ -213,14 +256,6 @@ class Prompts(Core):
 
     async def _once_named(self, session: SessionRow, space: int, wanted: set[str], revision: int) -> set[str]:
         return {id for id in wanted if await self.store.name(session, space, id, revision) is not None}
-
-
-def _after(token: str) -> int:
-    if not token:
-        return 0
-    if not token.isascii() or not token.isdigit() or len(token) > 18:
-        raise errors.InvalidPageToken("not a page token of this server", path="page_token")
-    return int(token)
 
 
 def _responses(items: Sequence[prompt.Item], end: v1.PromptEnd) -> list[bytes]:

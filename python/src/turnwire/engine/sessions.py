@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import struct
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -12,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from turnwire import errors, ids, v1
+from turnwire.engine import pages
 from turnwire.engine.appends import blank
 from turnwire.engine.core import Caller, Core, Once, check, check_head, head_of, living, revision_of
 from turnwire.log import prepare
@@ -21,7 +19,6 @@ from turnwire.store.base import Change, EntryRow, Request, SessionQuery, Session
 
 _PAGE = 100
 _FROZEN = {"forked_from"}
-_TOKEN = struct.Struct(">8sq")
 
 
 class Sessions(Core):
@@ -74,10 +71,12 @@ class Sessions(Core):
         _refuse_unknown_filters(request)
         check(request)
         limit = request.page_size or _PAGE
-        after = _from_token(request.page_token, request.filter) if request.page_token else None
+        after = pages.place(request.page_token, request.filter, caller.tenant) if request.page_token else None
         rows = await self.store.sessions(caller.tenant, _query(request.filter), limit + 1, after)
         shown = await self._show_all(rows[:limit])
-        token = _token(rows[limit - 1], request.filter) if len(rows) > limit else ""
+        token = ""
+        if len(rows) > limit:
+            token = pages.token(request.filter, caller.tenant, rows[limit - 1].recorded_us, rows[limit - 1].id)
         return v1.ListSessionsResponse(sessions=shown, next_page_token=token)
 
     async def update_session(
@@ -255,24 +254,3 @@ def _query(wanted: v1.SessionFilter) -> SessionQuery:
 def _us(time: Timestamp) -> int:
     # Rounded up: recorded times are whole microseconds, and a bound between two of them falls to the later.
     return time.seconds * 1_000_000 + -(-time.nanos // 1000)
-
-
-def _token(row: SessionRow, wanted: v1.SessionFilter) -> str:
-    """A page token: the query that it goes on with, and where."""
-    return base64.urlsafe_b64encode(_TOKEN.pack(_query_mark(wanted), row.recorded_us) + row.id.encode()).decode()
-
-
-def _from_token(token: str, wanted: v1.SessionFilter) -> tuple[int, str]:
-    try:
-        raw = base64.b64decode(token.encode(), altchars=b"-_", validate=True)
-        mark, recorded_us = _TOKEN.unpack_from(raw)
-        id = raw[_TOKEN.size :].decode()
-    except (binascii.Error, struct.error, UnicodeError) as error:
-        raise errors.InvalidPageToken("not a page token of this server", path="page_token") from error
-    if not ids.valid(id) or mark != _query_mark(wanted):
-        raise errors.InvalidPageToken("not a page token of this query", path="page_token")
-    return recorded_us, id
-
-
-def _query_mark(wanted: v1.SessionFilter) -> bytes:
-    return sha256(wanted.SerializeToString(deterministic=True)).digest()[:8]

@@ -20,6 +20,7 @@ from turnwire.store.base import (
     MESSAGE,
     PART,
     PROMPT,
+    RENDERING,
     SUMMARY_SLOT,
     TURN,
     Name,
@@ -64,6 +65,8 @@ def _admit(draft: Draft, entry: Prepared) -> v1.AppendResult:
             return _context(draft, entry)
         case prepare.PROMPT:
             return _prompt(draft, entry)
+        case prepare.RENDERING:
+            return _rendering(draft, entry)
         case prepare.SUMMARY:
             return _summary(draft, entry)
         case prepare.REMOVAL:
@@ -137,6 +140,20 @@ def _prompt(draft: Draft, entry: Prepared) -> v1.AppendResult:
     revision = _record(draft, entry)
     draft.set_name(Name(PROMPT, entry.id, revision))
     return v1.AppendResult(revision=revision, id=entry.id)
+
+
+def _rendering(draft: Draft, entry: Prepared) -> v1.AppendResult:
+    rendering = entry.message
+    assert isinstance(rendering, v1.PromptRendering)
+    content = f"={entry.id}"  # no id of a prompt
+    there = draft.name(RENDERING, content)
+    if there is not None:
+        return v1.AppendResult(revision=there.born, existing=True)
+    revision = _record(draft, entry)
+    draft.set_name(Name(RENDERING, content, revision))
+    # A row for each rendering of the record, by which they are found from the last one back.
+    draft.set_name(Name(RENDERING, rendering.prompt_id, revision))
+    return v1.AppendResult(revision=revision)
 
 
 # Messages and parts

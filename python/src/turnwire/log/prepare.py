@@ -20,7 +20,7 @@ from turnwire.v1 import options_pb2
 
 #: Field numbers of ``Entry.payload``.
 SESSION, TURN, USER, ASSISTANT, PART, DELTA = range(10, 16)
-SUMMARY, REMOVAL, REVERT, REVERT_CLEAR, CONTEXT, PROMPT = range(16, 22)
+SUMMARY, REMOVAL, REVERT, REVERT_CLEAR, CONTEXT, PROMPT, RENDERING = range(16, 23)
 
 _NUMBERS = {f.name: f.number for f in v1.Entry.DESCRIPTOR.oneofs_by_name["payload"].fields}
 _KIND_NUMBERS = {f.name: f.number for f in v1.PromptPart.DESCRIPTOR.oneofs_by_name["kind"].fields}
@@ -53,10 +53,10 @@ class Part:
 class Prepared:
     """An entry that is ready to be admitted.
 
-    ``id`` is that of the turn, message, prompt record or (in hex) prompt context, if the payload has one. For a put of
-    a message the header is at ``header_offset``; ``parts`` are those that the put carries; ``owner_id`` is the message
-    of a put of a part. ``message`` is the filled-in payload of all other kinds, ``dated`` whether the caller gave its
-    time.
+    ``id`` is that of the turn, message or prompt record, or (in hex) the SHA-256 of a prompt context or rendering. For
+    a put of a message the header is at ``header_offset``; ``parts`` are those that the put carries; ``owner_id`` is the
+    message of a put of a part. ``message`` is the filled-in payload of all other kinds, ``dated`` whether the caller
+    gave its time.
     """
 
     field: int
@@ -133,8 +133,9 @@ def _plain(payload: Message, number: int, path: str, now_us: int, part_bytes: in
         target = payload.WhichOneof("target") or ""
         _check_size(payload.offset + len(getattr(payload, target).encode()), part_bytes, f"{path}.{target}")
     else:
-        _check_size(len(stored), part_bytes, path)
-    if isinstance(payload, v1.PromptContext):
+        large = f"{path}.mutations".lstrip(".") if isinstance(payload, v1.PromptRecord) else path
+        _check_size(len(stored), part_bytes, large)
+    if isinstance(payload, v1.PromptContext | v1.PromptRendering):
         id = sha256(stored).hexdigest()
     else:
         id = payload.id if isinstance(payload, v1.Turn | v1.PromptRecord) else ""

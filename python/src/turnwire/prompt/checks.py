@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from turnwire import errors, rules, v1
 from turnwire.prompt.parts import Part
 
-#: The most parts that a message of a prompt may have: the bound that the schema sets to ``PromptMessage.parts``.
-MAX_PARTS = 10_000
-
 
 def alone(mutation: v1.Mutation, path: str) -> None:
     """Check a mutation by itself.
@@ -28,11 +25,8 @@ def held_by(part: v1.PromptPart, role: v1.Role.ValueType, path: str) -> None:
 def fits(parts: Sequence[v1.PromptPart], beside: Sequence[Part], path: str) -> None:
     """Check parts against those that their message has beside them; ``path`` has ``{}`` where an index goes.
 
-    Raises RuleViolation when they become too many, DuplicateCallId when two have the same call id.
+    Raises DuplicateCallId when two have the same call id.
     """
-    if len(beside) + len(parts) > MAX_PARTS:
-        text = f"a message has at most {MAX_PARTS} parts, and this one has {len(beside)} already"
-        raise errors.RuleViolation([errors.Violation(path.removesuffix("[{}]"), "repeated.max_items", text)])
     if not any(part.HasField("tool") for part in parts):
         return
     calls = {part.message.tool.call_id for part in beside if part.kind == "tool"}

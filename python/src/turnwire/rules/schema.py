@@ -34,6 +34,21 @@ def pool() -> DescriptorPool:
     return result
 
 
+@cache
+def value_comments(enum_name: str) -> dict[int, str]:
+    """Return the comments of the values of an enum of the schema, by their numbers."""
+    found: dict[int, str] = {}
+    for file in descriptor_set().file:
+        for index, enum in enumerate(file.enum_type):
+            if file.package != PACKAGE or enum.name != enum_name:
+                continue
+            for location in file.source_code_info.location:
+                path = list(location.path)
+                if len(path) == 4 and path[:3] == [5, index, 2]:  # FileDescriptorProto.enum_type, EnumDescriptor.value
+                    found[enum.value[path[3]].number] = location.leading_comments
+    return found
+
+
 def message(full_name: str) -> Descriptor:
     """Return the descriptor of a message of the schema; ``KeyError`` if there is none of that name."""
     return pool().FindMessageTypeByName(full_name)

@@ -5,7 +5,8 @@ size of what is returned and an append costs the same at any length of the log. 
 
 * ``Node``: one version of a message's header, of a part or of a summary, with the revisions from and until which it
   is part of the history. The versions that are valid at a revision, in the order of (place, slot), are the history.
-* ``Name``: which place an id has, for turns, messages, parts, prompt records, prompt contexts and call ids.
+* ``Name``: which place an id has, for turns, messages, parts, prompt records, prompt contexts and call ids; and which
+  entries say how a prompt record was rendered.
 * ``RevertSpan``: from which to which revision a revert was open.
 
 What the rows mean is decided in ``turnwire.log.plan``; a store only keeps them. It knows no SQL here and takes no lock
@@ -32,7 +33,7 @@ SUMMARY_SLOT = b"\xff"
 LAST_FIELD = max(field.number for field in v1.Entry.DESCRIPTOR.oneofs_by_name["payload"].fields)
 
 #: Spaces of names.
-TURN, MESSAGE, PART, PROMPT, CONTEXT, CALL = range(1, 7)
+TURN, MESSAGE, PART, PROMPT, CONTEXT, CALL, RENDERING = range(1, 8)
 
 
 class SessionRow(NamedTuple):
@@ -85,7 +86,7 @@ class Name(NamedTuple):
 
     space: int
     id: str
-    born: int  # turn, prompt, context: revision of the entry
+    born: int  # turn, prompt, context, rendering: revision of the entry
     place: bytes = b""  # turn: place of its first message, b"" until it has one
     slot: bytes = b""
 

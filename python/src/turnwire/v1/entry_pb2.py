@@ -27,11 +27,12 @@ from turnwire.v1 import message_pb2 as turnwire_dot_v1_dot_message__pb2
 from turnwire.v1 import options_pb2 as turnwire_dot_v1_dot_options__pb2
 from turnwire.v1 import part_pb2 as turnwire_dot_v1_dot_part__pb2
 from turnwire.v1 import prompt_pb2 as turnwire_dot_v1_dot_prompt__pb2
+from turnwire.v1 import render_pb2 as turnwire_dot_v1_dot_render__pb2
 from turnwire.v1 import session_pb2 as turnwire_dot_v1_dot_session__pb2
 from turnwire.v1 import turn_pb2 as turnwire_dot_v1_dot_turn__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17turnwire/v1/entry.proto\x12\x0bturnwire.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19turnwire/v1/message.proto\x1a\x19turnwire/v1/options.proto\x1a\x16turnwire/v1/part.proto\x1a\x18turnwire/v1/prompt.proto\x1a\x19turnwire/v1/session.proto\x1a\x16turnwire/v1/turn.proto\"\x8a\x06\n\x05\x45ntry\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12\x36\n\x08recorded\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08recorded\x12\x16\n\x06\x64igest\x18\x03 \x01(\x0cR\x06\x64igest\x12\x1c\n\tignorable\x18\x04 \x01(\x08R\tignorable\x12:\n\x07session\x18\n \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesH\x00R\x07session\x12\'\n\x04turn\x18\x0b \x01(\x0b\x32\x11.turnwire.v1.TurnH\x00R\x04turn\x12*\n\x04user\x18\x0c \x01(\x0b\x32\x14.turnwire.v1.UserPutH\x00R\x04user\x12\x39\n\tassistant\x18\r \x01(\x0b\x32\x19.turnwire.v1.AssistantPutH\x00R\tassistant\x12*\n\x04part\x18\x0e \x01(\x0b\x32\x14.turnwire.v1.PartPutH\x00R\x04part\x12.\n\x05\x64\x65lta\x18\x0f \x01(\x0b\x32\x16.turnwire.v1.PartDeltaH\x00R\x05\x64\x65lta\x12\x37\n\x07summary\x18\x10 \x01(\x0b\x32\x1b.turnwire.v1.MessageSummaryH\x00R\x07summary\x12\x30\n\x07removal\x18\x11 \x01(\x0b\x32\x14.turnwire.v1.RemovalH\x00R\x07removal\x12-\n\x06revert\x18\x12 \x01(\x0b\x32\x13.turnwire.v1.RevertH\x00R\x06revert\x12=\n\x0crevert_clear\x18\x13 \x01(\x0b\x32\x18.turnwire.v1.RevertClearH\x00R\x0brevertClear\x12\x36\n\x07\x63ontext\x18\x14 \x01(\x0b\x32\x1a.turnwire.v1.PromptContextH\x00R\x07\x63ontext\x12\x33\n\x06prompt\x18\x15 \x01(\x0b\x32\x19.turnwire.v1.PromptRecordH\x00R\x06promptB\t\n\x07payload\"h\n\x07UserPut\x12%\n\x04user\x18\x01 \x01(\x0b\x32\x11.turnwire.v1.UserR\x04user\x12(\n\tbefore_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"|\n\x0c\x41ssistantPut\x12\x34\n\tassistant\x18\x01 \x01(\x0b\x32\x16.turnwire.v1.AssistantR\tassistant\x12(\n\tbefore_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"\x95\x01\n\x07PartPut\x12%\n\nmessage_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03R\tmessageId\x12+\n\x04part\x18\x02 \x01(\x0b\x32\x17.turnwire.v1.PromptPartR\x04part\x12(\n\tbefore_id\x18\x03 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"\x9d\x01\n\tPartDelta\x12\x1f\n\x07part_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04R\x06partId\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x14\n\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x1d\n\traw_input\x18\x04 \x01(\tH\x00R\x08rawInput\x12\x18\n\x06output\x18\x05 \x01(\tH\x00R\x06outputB\x08\n\x06target\"_\n\x07Removal\x12\'\n\nmessage_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\tmessageId\x12!\n\x07part_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04H\x00R\x06partIdB\x08\n\x06targetBl\n\x0f\x64\x65v.turnwire.v1P\x01Z&turnwire.dev/go/turnwire/v1;turnwirev1\xa2\x02\x03TWV\xaa\x02\x0bTurnwire.V1\xca\x02\x0bTurnwire\\V1\xea\x02\x0cTurnwire::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17turnwire/v1/entry.proto\x12\x0bturnwire.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19turnwire/v1/message.proto\x1a\x19turnwire/v1/options.proto\x1a\x16turnwire/v1/part.proto\x1a\x18turnwire/v1/prompt.proto\x1a\x18turnwire/v1/render.proto\x1a\x19turnwire/v1/session.proto\x1a\x16turnwire/v1/turn.proto\"\xc8\x06\n\x05\x45ntry\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12\x36\n\x08recorded\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08recorded\x12\x16\n\x06\x64igest\x18\x03 \x01(\x0cR\x06\x64igest\x12\x1c\n\tignorable\x18\x04 \x01(\x08R\tignorable\x12:\n\x07session\x18\n \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesH\x00R\x07session\x12\'\n\x04turn\x18\x0b \x01(\x0b\x32\x11.turnwire.v1.TurnH\x00R\x04turn\x12*\n\x04user\x18\x0c \x01(\x0b\x32\x14.turnwire.v1.UserPutH\x00R\x04user\x12\x39\n\tassistant\x18\r \x01(\x0b\x32\x19.turnwire.v1.AssistantPutH\x00R\tassistant\x12*\n\x04part\x18\x0e \x01(\x0b\x32\x14.turnwire.v1.PartPutH\x00R\x04part\x12.\n\x05\x64\x65lta\x18\x0f \x01(\x0b\x32\x16.turnwire.v1.PartDeltaH\x00R\x05\x64\x65lta\x12\x37\n\x07summary\x18\x10 \x01(\x0b\x32\x1b.turnwire.v1.MessageSummaryH\x00R\x07summary\x12\x30\n\x07removal\x18\x11 \x01(\x0b\x32\x14.turnwire.v1.RemovalH\x00R\x07removal\x12-\n\x06revert\x18\x12 \x01(\x0b\x32\x13.turnwire.v1.RevertH\x00R\x06revert\x12=\n\x0crevert_clear\x18\x13 \x01(\x0b\x32\x18.turnwire.v1.RevertClearH\x00R\x0brevertClear\x12\x36\n\x07\x63ontext\x18\x14 \x01(\x0b\x32\x1a.turnwire.v1.PromptContextH\x00R\x07\x63ontext\x12\x33\n\x06prompt\x18\x15 \x01(\x0b\x32\x19.turnwire.v1.PromptRecordH\x00R\x06prompt\x12<\n\trendering\x18\x16 \x01(\x0b\x32\x1c.turnwire.v1.PromptRenderingH\x00R\trenderingB\t\n\x07payload\"h\n\x07UserPut\x12%\n\x04user\x18\x01 \x01(\x0b\x32\x11.turnwire.v1.UserR\x04user\x12(\n\tbefore_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"|\n\x0c\x41ssistantPut\x12\x34\n\tassistant\x18\x01 \x01(\x0b\x32\x16.turnwire.v1.AssistantR\tassistant\x12(\n\tbefore_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"\x95\x01\n\x07PartPut\x12%\n\nmessage_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03R\tmessageId\x12+\n\x04part\x18\x02 \x01(\x0b\x32\x17.turnwire.v1.PromptPartR\x04part\x12(\n\tbefore_id\x18\x03 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04H\x00R\x08\x62\x65\x66oreId\x88\x01\x01\x42\x0c\n\n_before_id\"\x9d\x01\n\tPartDelta\x12\x1f\n\x07part_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04R\x06partId\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x14\n\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x1d\n\traw_input\x18\x04 \x01(\tH\x00R\x08rawInput\x12\x18\n\x06output\x18\x05 \x01(\tH\x00R\x06outputB\x08\n\x06target\"_\n\x07Removal\x12\'\n\nmessage_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\tmessageId\x12!\n\x07part_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x04H\x00R\x06partIdB\x08\n\x06targetBl\n\x0f\x64\x65v.turnwire.v1P\x01Z&turnwire.dev/go/turnwire/v1;turnwirev1\xa2\x02\x03TWV\xaa\x02\x0bTurnwire.V1\xca\x02\x0bTurnwire\\V1\xea\x02\x0cTurnwire::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -53,16 +54,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMOVAL'].fields_by_name['message_id']._serialized_options = b'\342\307\030\002\010\003'
   _globals['_REMOVAL'].fields_by_name['part_id']._loaded_options = None
   _globals['_REMOVAL'].fields_by_name['part_id']._serialized_options = b'\342\307\030\002\010\004'
-  _globals['_ENTRY']._serialized_start=229
-  _globals['_ENTRY']._serialized_end=1007
-  _globals['_USERPUT']._serialized_start=1009
-  _globals['_USERPUT']._serialized_end=1113
-  _globals['_ASSISTANTPUT']._serialized_start=1115
-  _globals['_ASSISTANTPUT']._serialized_end=1239
-  _globals['_PARTPUT']._serialized_start=1242
-  _globals['_PARTPUT']._serialized_end=1391
-  _globals['_PARTDELTA']._serialized_start=1394
-  _globals['_PARTDELTA']._serialized_end=1551
-  _globals['_REMOVAL']._serialized_start=1553
-  _globals['_REMOVAL']._serialized_end=1648
+  _globals['_ENTRY']._serialized_start=255
+  _globals['_ENTRY']._serialized_end=1095
+  _globals['_USERPUT']._serialized_start=1097
+  _globals['_USERPUT']._serialized_end=1201
+  _globals['_ASSISTANTPUT']._serialized_start=1203
+  _globals['_ASSISTANTPUT']._serialized_end=1327
+  _globals['_PARTPUT']._serialized_start=1330
+  _globals['_PARTPUT']._serialized_end=1479
+  _globals['_PARTDELTA']._serialized_start=1482
+  _globals['_PARTDELTA']._serialized_end=1639
+  _globals['_REMOVAL']._serialized_start=1641
+  _globals['_REMOVAL']._serialized_end=1736
 # @@protoc_insertion_point(module_scope)

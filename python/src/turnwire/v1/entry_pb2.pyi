@@ -9,6 +9,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from turnwire.v1 import message_pb2 as _message_pb2
 from turnwire.v1 import part_pb2 as _part_pb2
 from turnwire.v1 import prompt_pb2 as _prompt_pb2
+from turnwire.v1 import render_pb2 as _render_pb2
 from turnwire.v1 import session_pb2 as _session_pb2
 from turnwire.v1 import turn_pb2 as _turn_pb2
 import builtins as _builtins
@@ -46,6 +47,7 @@ class Entry(_message.Message):
     REVERT_CLEAR_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    RENDERING_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """The entry's place in the log, dense from 1. Assigned by the server. The entries' order, and nothing else, is the
     order of the session: never ids, never clocks.
@@ -109,6 +111,10 @@ class Entry(_message.Message):
     def prompt(self) -> _prompt_pb2.PromptRecord:
         """What a prompt was computed from."""
 
+    @_builtins.property
+    def rendering(self) -> _render_pb2.PromptRendering:
+        """That a prompt was rendered, and how. Nothing of the history depends on it: RenderPrompt writes it as ignorable."""
+
     def __init__(
         self,
         *,
@@ -128,12 +134,13 @@ class Entry(_message.Message):
         revert_clear: _session_pb2.RevertClear | None = ...,
         context: _prompt_pb2.PromptContext | None = ...,
         prompt: _prompt_pb2.PromptRecord | None = ...,
+        rendering: _render_pb2.PromptRendering | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "part", b"part", "payload", b"payload", "prompt", b"prompt", "recorded", b"recorded", "removal", b"removal", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "part", b"part", "payload", b"payload", "prompt", b"prompt", "recorded", b"recorded", "removal", b"removal", "rendering", b"rendering", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "digest", b"digest", "ignorable", b"ignorable", "part", b"part", "payload", b"payload", "prompt", b"prompt", "recorded", b"recorded", "removal", b"removal", "revert", b"revert", "revert_clear", b"revert_clear", "revision", b"revision", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "digest", b"digest", "ignorable", b"ignorable", "part", b"part", "payload", b"payload", "prompt", b"prompt", "recorded", b"recorded", "removal", b"removal", "rendering", b"rendering", "revert", b"revert", "revert_clear", b"revert_clear", "revision", b"revision", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["session", "turn", "user", "assistant", "part", "delta", "summary", "removal", "revert", "revert_clear", "context", "prompt"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["session", "turn", "user", "assistant", "part", "delta", "summary", "removal", "revert", "revert_clear", "context", "prompt", "rendering"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 

@@ -229,6 +229,11 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     What to do: Remove the whole message, or append to its end.
     Example: {"reason":"SIGNED_PART","domain":"turnwire","metadata":{"path":"mutations[0].remove_part.part_id","part_id":"prt_1"}}
     """
+    REASON_EMPTY_PROMPT: _Reason.ValueType  # 66
+    """Nothing of the prompt can be sent to a model: every message is empty, or was left out by the profile's choices.
+    What to do: Add a message, by an append or a mutation, or choose other options.
+    Example: {"reason":"EMPTY_PROMPT","domain":"turnwire","metadata":{"turn_id":"trn_1"}}
+    """
     REASON_REVISION_CONFLICT: _Reason.ValueType  # 70
     """The head of the log is not the expected revision: another writer came first.
     What to do: Read what was added, decide again, and try with the new head.
@@ -489,6 +494,11 @@ REASON_SIGNED_PART: Reason.ValueType  # 65
 """A mutation would change a part whose provider metadata binds its content.
 What to do: Remove the whole message, or append to its end.
 Example: {"reason":"SIGNED_PART","domain":"turnwire","metadata":{"path":"mutations[0].remove_part.part_id","part_id":"prt_1"}}
+"""
+REASON_EMPTY_PROMPT: Reason.ValueType  # 66
+"""Nothing of the prompt can be sent to a model: every message is empty, or was left out by the profile's choices.
+What to do: Add a message, by an append or a mutation, or choose other options.
+Example: {"reason":"EMPTY_PROMPT","domain":"turnwire","metadata":{"turn_id":"trn_1"}}
 """
 REASON_REVISION_CONFLICT: Reason.ValueType  # 70
 """The head of the log is not the expected revision: another writer came first.

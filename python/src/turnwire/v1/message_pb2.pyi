@@ -71,8 +71,9 @@ class User(_message.Message):
 
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[_part_pb2.PromptPart]:
-        """The content in order. In a put: the parts to set; parts that it does not carry stay. The number 15 is the same in
-        User, Assistant and PromptMessage, so that stored part bytes splice into each.
+        """The content in order. In a put: the parts to set, 10,000 at most; parts that it does not carry stay, so that a
+        message may come to have more. The number 15 is the same in User, Assistant and PromptMessage, so that stored part
+        bytes splice into each.
         """
 
     def __init__(
@@ -157,8 +158,9 @@ class Assistant(_message.Message):
 
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[_part_pb2.PromptPart]:
-        """The content in order. In a put: the parts to set; parts that it does not carry stay. The number 15 is the same in
-        User, Assistant and PromptMessage, so that stored part bytes splice into each.
+        """The content in order. In a put: the parts to set, 10,000 at most; parts that it does not carry stay, so that a
+        message may come to have more. The number 15 is the same in User, Assistant and PromptMessage, so that stored part
+        bytes splice into each.
         """
 
     def __init__(
@@ -320,8 +322,8 @@ Global___Result: _TypeAlias = Result  # noqa: Y015
 
 @_typing.final
 class MessageSummary(_message.Message):
-    """What can be derived of a message and shown to people. It can be large, so it is a payload beside the message, kept
-    whole by each put and returned only when asked for.
+    """What can be derived of a message and shown to people. It can be large (as large as a part may be), so it is a payload
+    beside the message, kept whole by each put and returned only when asked for.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -533,7 +533,7 @@ class PromptRecord(_message.Message):
     base_revision: _builtins.int
     """The history at this revision, assembled for the turn."""
     base_prompt_id: _builtins.str
-    """The prompt of an earlier record, so that hooks chain."""
+    """The prompt of an earlier record, so that hooks chain. At most 1,000 records can be based on one another."""
     assembly_version: _builtins.int
     """The version of the rules by which the history was assembled and mutated; the record is always computed by them."""
     profile: _builtins.str

@@ -11,8 +11,10 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from turnwire.v1 import entry_pb2 as _entry_pb2
 from turnwire.v1 import message_pb2 as _message_pb2
+from turnwire.v1 import model_pb2 as _model_pb2
 from turnwire.v1 import part_pb2 as _part_pb2
 from turnwire.v1 import prompt_pb2 as _prompt_pb2
+from turnwire.v1 import render_pb2 as _render_pb2
 from turnwire.v1 import session_pb2 as _session_pb2
 from turnwire.v1 import turn_pb2 as _turn_pb2
 import builtins as _builtins
@@ -634,6 +636,7 @@ class EntryInput(_message.Message):
     REVERT_CLEAR_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    RENDERING_FIELD_NUMBER: _builtins.int
     ignorable: _builtins.bool
     """Whether a reader that does not know the payload may skip it."""
     @_builtins.property
@@ -684,6 +687,12 @@ class EntryInput(_message.Message):
     def prompt(self) -> _prompt_pb2.PromptRecord:
         """What a prompt was computed from, as another server recorded it."""
 
+    @_builtins.property
+    def rendering(self) -> _render_pb2.PromptRendering:
+        """That a prompt was rendered, and how, as another server recorded it. One that is there already, with all fields
+        equal, is answered with existing.
+        """
+
     def __init__(
         self,
         *,
@@ -700,12 +709,13 @@ class EntryInput(_message.Message):
         revert_clear: _session_pb2.RevertClear | None = ...,
         context: _prompt_pb2.PromptContext | None = ...,
         prompt: _prompt_pb2.PromptRecord | None = ...,
+        rendering: _render_pb2.PromptRendering | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "part", b"part", "payload", b"payload", "prompt", b"prompt", "removal", b"removal", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "part", b"part", "payload", b"payload", "prompt", b"prompt", "removal", b"removal", "rendering", b"rendering", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "ignorable", b"ignorable", "part", b"part", "payload", b"payload", "prompt", b"prompt", "removal", b"removal", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assistant", b"assistant", "context", b"context", "delta", b"delta", "ignorable", b"ignorable", "part", b"part", "payload", b"payload", "prompt", b"prompt", "removal", b"removal", "rendering", b"rendering", "revert", b"revert", "revert_clear", b"revert_clear", "session", b"session", "summary", b"summary", "turn", b"turn", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["session", "turn", "user", "assistant", "part", "delta", "summary", "removal", "revert", "revert_clear", "context", "prompt"]  # noqa: Y015
+    _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["session", "turn", "user", "assistant", "part", "delta", "summary", "removal", "revert", "revert_clear", "context", "prompt", "rendering"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_payload) -> _WhichOneofReturnType_payload | None: ...
 
@@ -1361,6 +1371,7 @@ class PromptEnd(_message.Message):
     HEAD_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
     DIGEST_HOLDS_FIELD_NUMBER: _builtins.int
+    RENDERINGS_FIELD_NUMBER: _builtins.int
     items: _builtins.int
     """How many items the prompt has."""
     digest_holds: _builtins.bool
@@ -1377,6 +1388,10 @@ class PromptEnd(_message.Message):
     def context(self) -> _prompt_pb2.PromptContext:
         """What the model got beside the messages. Unset: not recorded."""
 
+    @_builtins.property
+    def renderings(self) -> _containers.RepeatedCompositeFieldContainer[_render_pb2.PromptRendering]:
+        """In GetPrompt: how the record was rendered, the last hundred times, in the order of the log."""
+
     def __init__(
         self,
         *,
@@ -1385,10 +1400,11 @@ class PromptEnd(_message.Message):
         head: _session_pb2.Head | None = ...,
         context: _prompt_pb2.PromptContext | None = ...,
         digest_holds: _builtins.bool = ...,
+        renderings: _abc.Iterable[_render_pb2.PromptRendering] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "head", b"head", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "digest_holds", b"digest_holds", "head", b"head", "items", b"items", "record", b"record"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "digest_holds", b"digest_holds", "head", b"head", "items", b"items", "record", b"record", "renderings", b"renderings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1513,6 +1529,167 @@ class ListPromptsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListPromptsResponse: _TypeAlias = ListPromptsResponse  # noqa: Y015
+
+@_typing.final
+class RenderPromptRequest(_message.Message):
+    """Asks for the body of a provider's request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
+    PROMPT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    DIALECT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    RECORD_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The session."""
+    turn_id: _builtins.str
+    """The prompt of a turn without mutations, at `revision`."""
+    prompt_id: _builtins.str
+    """The prompt of a record."""
+    revision: _builtins.int
+    """With a turn: the history at this revision. Unset: at the head. Refused with a record, which has its own."""
+    dialect: _render_pb2.Dialect.ValueType
+    """The dialect."""
+    profile: _builtins.str
+    """The profile. Empty: the record's, or "default". With a turn it is also the one by which the history is assembled."""
+    record: _builtins.bool
+    """Whether to record the rendering. Refused with a turn, and with a context: the record would not say what was sent."""
+    request_id: _builtins.str
+    """Makes a retry safe. Unset: none. Without record it has no effect."""
+    @_builtins.property
+    def model(self) -> _model_pb2.ModelRef:
+        """The model that it is for. Unset: the one that the turn asked for."""
+
+    @_builtins.property
+    def options(self) -> _render_pb2.RenderOptions:
+        """What the caller chooses. Unset: the profile chooses everything."""
+
+    @_builtins.property
+    def context(self) -> _prompt_pb2.PromptContext:
+        """What the model gets beside the messages. Unset: the record's context, or nothing."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        turn_id: _builtins.str = ...,
+        prompt_id: _builtins.str = ...,
+        revision: _builtins.int | None = ...,
+        dialect: _render_pb2.Dialect.ValueType = ...,
+        model: _model_pb2.ModelRef | None = ...,
+        options: _render_pb2.RenderOptions | None = ...,
+        profile: _builtins.str = ...,
+        context: _prompt_pb2.PromptContext | None = ...,
+        record: _builtins.bool = ...,
+        request_id: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "_revision", b"_revision", "context", b"context", "model", b"model", "options", b"options", "prompt_id", b"prompt_id", "request_id", b"request_id", "revision", b"revision", "source", b"source", "turn_id", b"turn_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_request_id", b"_request_id", "_revision", b"_revision", "context", b"context", "dialect", b"dialect", "model", b"model", "options", b"options", "profile", b"profile", "prompt_id", b"prompt_id", "record", b"record", "request_id", b"request_id", "revision", b"revision", "session_id", b"session_id", "source", b"source", "turn_id", b"turn_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__request_id: _TypeAlias = _typing.Literal["request_id"]  # noqa: Y015
+    _WhichOneofArgType__request_id: _TypeAlias = _typing.Literal["_request_id", b"_request_id"]  # noqa: Y015
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["turn_id", "prompt_id"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_id) -> _WhichOneofReturnType__request_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
+
+Global___RenderPromptRequest: _TypeAlias = RenderPromptRequest  # noqa: Y015
+
+@_typing.final
+class RenderPromptResponse(_message.Message):
+    """A piece of a rendering: first the body, then the changes, then the end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BODY_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    body: _builtins.str
+    """The next piece of the body; it ends at a code point."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_render_pb2.RenderChange]:
+        """The next of what is sent otherwise than it is stored, in the order of the rules."""
+
+    @_builtins.property
+    def end(self) -> Global___RenderEnd:
+        """The end; only in the last response."""
+
+    def __init__(
+        self,
+        *,
+        body: _builtins.str = ...,
+        changes: _abc.Iterable[_render_pb2.RenderChange] | None = ...,
+        end: Global___RenderEnd | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end", b"end"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "changes", b"changes", "end", b"end"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenderPromptResponse: _TypeAlias = RenderPromptResponse  # noqa: Y015
+
+@_typing.final
+class RenderEnd(_message.Message):
+    """The end of a rendering."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BODY_SHA256_FIELD_NUMBER: _builtins.int
+    RENDERER_VERSION_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
+    body_sha256: _builtins.bytes
+    """The SHA-256 of the whole body in UTF-8, 32 bytes."""
+    renderer_version: _builtins.int
+    """The version of the rules of rendering."""
+    profile: _builtins.str
+    """The profile that was used."""
+    revision: _builtins.int
+    """The revision of the entry that records the rendering, or an equal one before. Unset: it was not recorded."""
+    @_builtins.property
+    def model(self) -> _model_pb2.ModelRef:
+        """The model that the body is for."""
+
+    @_builtins.property
+    def head(self) -> _session_pb2.Head:
+        """The end of the log, after the entry if there is one."""
+
+    def __init__(
+        self,
+        *,
+        body_sha256: _builtins.bytes = ...,
+        renderer_version: _builtins.int = ...,
+        profile: _builtins.str = ...,
+        model: _model_pb2.ModelRef | None = ...,
+        revision: _builtins.int | None = ...,
+        head: _session_pb2.Head | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "head", b"head", "model", b"model", "revision", b"revision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "body_sha256", b"body_sha256", "head", b"head", "model", b"model", "profile", b"profile", "renderer_version", b"renderer_version", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
+    _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
+
+Global___RenderEnd: _TypeAlias = RenderEnd  # noqa: Y015
 
 @_typing.final
 class VerifySessionRequest(_message.Message):

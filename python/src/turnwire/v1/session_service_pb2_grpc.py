@@ -119,6 +119,11 @@ class SessionServiceStub:
                 request_serializer=turnwire_dot_v1_dot_session__service__pb2.ListPromptsRequest.SerializeToString,
                 response_deserializer=turnwire_dot_v1_dot_session__service__pb2.ListPromptsResponse.FromString,
                 _registered_method=True)
+        self.RenderPrompt = channel.unary_stream(
+                '/turnwire.v1.SessionService/RenderPrompt',
+                request_serializer=turnwire_dot_v1_dot_session__service__pb2.RenderPromptRequest.SerializeToString,
+                response_deserializer=turnwire_dot_v1_dot_session__service__pb2.RenderPromptResponse.FromString,
+                _registered_method=True)
         self.VerifySession = channel.unary_unary(
                 '/turnwire.v1.SessionService/VerifySession',
                 request_serializer=turnwire_dot_v1_dot_session__service__pb2.VerifySessionRequest.SerializeToString,
@@ -194,7 +199,8 @@ class SessionServiceServicer:
         """Appends entries to a session: the only way in.
         - Atomic: when the reply comes all entries are durable; after an error none are there.
         - Ordered: the entries get the next revisions, dense and in the order of the request.
-        - An equal turn, and a delta that is there already, write no entry and are answered with existing.
+        - An equal turn, context or rendering, and a delta that is there already, write no entry and are answered with
+        existing.
         - Limits: 1 to 1,000 entries; the bytes of a part and of a request as GetServerInfo says.
         - Example: {session_id, create: {}, entries: [turn, user]} opens a session with its first user message;
         {entries: [assistant]} begins the answer, {entries: [delta]} streams it, {entries: [assistant without parts]}
@@ -264,6 +270,19 @@ class SessionServiceServicer:
 
     def ListPrompts(self, request, context):
         """Lists the prompt records of a session in the order of the log.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenderPrompt(self, request, context):
+        """Renders a prompt as the body of a provider's own request: the prompt made acceptable to that provider, as compact
+        JSON text. Equal input gives equal bytes.
+        - History, record and mutations stay as they are; what is sent otherwise than it is stored is named.
+        - System texts, tools and parameters are those of the record's context, or the ones given.
+        - With record, one entry says how the record was rendered: dialect, model, profile, options, version of the rules
+        and the SHA-256 of the body. An equal rendering writes none.
+        - The body comes in responses of at most 1 MiB, then the changes; the last response has the end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -358,6 +377,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListPrompts,
                     request_deserializer=turnwire_dot_v1_dot_session__service__pb2.ListPromptsRequest.FromString,
                     response_serializer=turnwire_dot_v1_dot_session__service__pb2.ListPromptsResponse.SerializeToString,
+            ),
+            'RenderPrompt': grpc.unary_stream_rpc_method_handler(
+                    servicer.RenderPrompt,
+                    request_deserializer=turnwire_dot_v1_dot_session__service__pb2.RenderPromptRequest.FromString,
+                    response_serializer=turnwire_dot_v1_dot_session__service__pb2.RenderPromptResponse.SerializeToString,
             ),
             'VerifySession': grpc.unary_unary_rpc_method_handler(
                     servicer.VerifySession,
@@ -802,6 +826,33 @@ class SessionService:
             '/turnwire.v1.SessionService/ListPrompts',
             turnwire_dot_v1_dot_session__service__pb2.ListPromptsRequest.SerializeToString,
             turnwire_dot_v1_dot_session__service__pb2.ListPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenderPrompt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/turnwire.v1.SessionService/RenderPrompt',
+            turnwire_dot_v1_dot_session__service__pb2.RenderPromptRequest.SerializeToString,
+            turnwire_dot_v1_dot_session__service__pb2.RenderPromptResponse.FromString,
             options,
             channel_credentials,
             insecure,

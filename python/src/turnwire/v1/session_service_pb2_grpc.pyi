@@ -49,7 +49,8 @@ class SessionServiceStub:
     """Appends entries to a session: the only way in.
      - Atomic: when the reply comes all entries are durable; after an error none are there.
      - Ordered: the entries get the next revisions, dense and in the order of the request.
-     - An equal turn, and a delta that is there already, write no entry and are answered with existing.
+     - An equal turn, context or rendering, and a delta that is there already, write no entry and are answered with
+       existing.
      - Limits: 1 to 1,000 entries; the bytes of a part and of a request as GetServerInfo says.
      - Example: {session_id, create: {}, entries: [turn, user]} opens a session with its first user message;
        {entries: [assistant]} begins the answer, {entries: [delta]} streams it, {entries: [assistant without parts]}
@@ -86,6 +87,15 @@ class SessionServiceStub:
     """Computes the prompt of a record again, by the record's own version of the rules, and says whether its digest holds."""
     ListPrompts: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListPromptsRequest, _session_service_pb2.ListPromptsResponse]
     """Lists the prompt records of a session in the order of the log."""
+    RenderPrompt: _aio.UnaryStreamMultiCallable[_session_service_pb2.RenderPromptRequest, _session_service_pb2.RenderPromptResponse]
+    """Renders a prompt as the body of a provider's own request: the prompt made acceptable to that provider, as compact
+    JSON text. Equal input gives equal bytes.
+     - History, record and mutations stay as they are; what is sent otherwise than it is stored is named.
+     - System texts, tools and parameters are those of the record's context, or the ones given.
+     - With record, one entry says how the record was rendered: dialect, model, profile, options, version of the rules
+       and the SHA-256 of the body. An equal rendering writes none.
+     - The body comes in responses of at most 1 MiB, then the changes; the last response has the end.
+    """
     VerifySession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifySessionRequest, _session_service_pb2.VerifySessionResponse]
     """Computes the digests of a session's log again and compares them with those that are stored."""
 
@@ -172,7 +182,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """Appends entries to a session: the only way in.
          - Atomic: when the reply comes all entries are durable; after an error none are there.
          - Ordered: the entries get the next revisions, dense and in the order of the request.
-         - An equal turn, and a delta that is there already, write no entry and are answered with existing.
+         - An equal turn, context or rendering, and a delta that is there already, write no entry and are answered with
+           existing.
          - Limits: 1 to 1,000 entries; the bytes of a part and of a request as GetServerInfo says.
          - Example: {session_id, create: {}, entries: [turn, user]} opens a session with its first user message;
            {entries: [assistant]} begins the answer, {entries: [delta]} streams it, {entries: [assistant without parts]}
@@ -257,6 +268,21 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_session_service_pb2.ListPromptsRequest, _abc.Awaitable[_session_service_pb2.ListPromptsResponse]],
     ) -> _abc.Awaitable[_session_service_pb2.ListPromptsResponse]:
         """Lists the prompt records of a session in the order of the log."""
+
+    @_abc_1.abstractmethod
+    def RenderPrompt(
+        self,
+        request: _session_service_pb2.RenderPromptRequest,
+        context: _aio.ServicerContext[_session_service_pb2.RenderPromptRequest, _abc.AsyncIterator[_session_service_pb2.RenderPromptResponse]],
+    ) -> _abc.AsyncIterator[_session_service_pb2.RenderPromptResponse]:
+        """Renders a prompt as the body of a provider's own request: the prompt made acceptable to that provider, as compact
+        JSON text. Equal input gives equal bytes.
+         - History, record and mutations stay as they are; what is sent otherwise than it is stored is named.
+         - System texts, tools and parameters are those of the record's context, or the ones given.
+         - With record, one entry says how the record was rendered: dialect, model, profile, options, version of the rules
+           and the SHA-256 of the body. An equal rendering writes none.
+         - The body comes in responses of at most 1 MiB, then the changes; the last response has the end.
+        """
 
     @_abc_1.abstractmethod
     def VerifySession(
