@@ -12,8 +12,9 @@
     turn = await session.start_turn(agent="build", provider="anthropic", model="claude-sonnet-4-5")
     await turn.add_user("What does the README say?")
 
-``v1`` has the messages, ``errors`` the exceptions, `PromptEditor` edits prompts, `validate` checks messages,
-``formats`` imports and exports. Names are loaded when they are first used, so that ``import turnwire`` is quick.
+``v1`` has the messages, ``errors`` the exceptions, `PromptEditor` edits prompts, `render` makes the request of a
+provider of one, `validate` checks messages, ``formats`` imports and exports. Names are loaded when they are first used,
+so that ``import turnwire`` is quick.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from turnwire.errors import TurnwireError
     from turnwire.handle import Answer, Session, ToolCall, Turn
     from turnwire.prompt import PromptEditor
+    from turnwire.rendering import Rendering, render
     from turnwire.validation import validate
 
 __version__ = "0.1.0"
@@ -41,6 +43,7 @@ __all__ = [
     "EntryLike",
     "Prompt",
     "PromptEditor",
+    "Rendering",
     "Session",
     "SessionHistory",
     "ToolCall",
@@ -53,6 +56,7 @@ __all__ = [
     "formats",
     "ids",
     "open",
+    "render",
     "v1",
     "validate",
 ]
@@ -66,6 +70,7 @@ _HOMES = {
     "EntryLike": "calls",
     "Prompt": "calls",
     "PromptEditor": "prompt",
+    "Rendering": "rendering",
     "Session": "handle",
     "SessionHistory": "calls",
     "ToolCall": "handle",
@@ -73,6 +78,7 @@ _HOMES = {
     "TurnwireError": "errors",
     "append_request": "calls",
     "open": "embedded",
+    "render": "rendering",
     "validate": "validation",
 }
 

@@ -22,9 +22,10 @@ from turnwire.calls.history import ReplayItem, SessionHistory, StoredMessage
 from turnwire.calls.prompts import Prompt
 from turnwire.calls.sessions import KEEP, Keep
 from turnwire.engine import EMBEDDED, Limits, Restored
-from turnwire.handle.settings import ModelLike
+from turnwire.modelref import ModelLike
 from turnwire.prompt import PromptEditor
 from turnwire.prompt.build import Content, RoleLike
+from turnwire.rendering import DEFAULTS, Dialect, Options, Rendering
 
 class Service:
     """The methods that a `turnwire.Client` and an embedded store share.
@@ -259,6 +260,33 @@ class Service:
         """Compute the prompt of a record again; ``digest_holds`` says whether it is the same.
 
         Raises `PromptNotFound`.
+        """
+
+    def render_prompt(
+        self,
+        session_id: str,
+        dialect: Dialect | str,
+        *,
+        turn_id: str | None = None,
+        prompt_id: str | None = None,
+        revision: int | None = None,
+        model: ModelLike | None = None,
+        options: Options | v1.RenderOptions = DEFAULTS,
+        profile: str = "",
+        context: v1.PromptContext | None = None,
+        record: bool = False,
+        request_id: str | None = None,
+    ) -> Rendering:
+        """Render a prompt as the body of a provider's own request; what was changed for that is named.
+
+        It is the prompt of the turn ``turn_id`` as the history at ``revision`` (None: the head) gives it, or that of
+        the record ``prompt_id``. ``dialect`` is "openai-chat", "openai-responses", "anthropic-messages" or
+        "google-gemini". ``model``: a model or "provider/model"; None: the turn's. ``profile`` chooses what ``options``
+        leave open; "": the record's. ``context``: system texts, tools and parameters; None: the record's.
+        ``record`` appends how the record was rendered, with the SHA-256 of the body, unless an equal one is there.
+
+        Raises `TurnNotFound`, `PromptNotFound`, `RevisionOutOfRange`, `UnknownProfile`, `EmptyPrompt`, `CorruptData`
+        for a record whose digest does not hold, and ValueError for a dialect or model that is none.
         """
 
     def list_prompts(

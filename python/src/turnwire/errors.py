@@ -10,8 +10,8 @@
     ├── FailedPrecondition   UnknownTurn, UnknownMessage, UnknownPart, UnknownPrompt, UnknownContext, MessageRemoved,
     │                        PartRemoved, PartSealed, DeltaOffsetMismatch, DuplicateCallId, PlaceIsFixed,
     │                        RevertAlreadyOpen, NoOpenRevert, UnknownPayload, NoMessageOfRole, AnchorUnknown,
-    │                        AnchorCompacted, AnchorRemoved, AnchorNotInPrompt, SignedPart, StoreReadOnly,
-    │                        StoreForeign, StoreTooNew
+    │                        AnchorCompacted, AnchorRemoved, AnchorNotInPrompt, SignedPart, EmptyPrompt,
+    │                        StoreReadOnly, StoreForeign, StoreTooNew
     ├── Aborted              RevisionConflict
     ├── OutOfRange           RevisionOutOfRange
     ├── ResourceExhausted    StoreFull
@@ -361,6 +361,10 @@ class AnchorNotInPrompt(FailedPrecondition):
 
 class SignedPart(FailedPrecondition):
     reason = errors_pb2.REASON_SIGNED_PART
+
+
+class EmptyPrompt(FailedPrecondition):
+    reason = errors_pb2.REASON_EMPTY_PROMPT
 
 
 class RevisionConflict(Aborted):

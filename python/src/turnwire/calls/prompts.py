@@ -1,4 +1,4 @@
-"""Prompts: compute them, record them, compute them again."""
+"""Prompts: compute them, record them, compute them again, render them for a provider."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from turnwire import v1
 from turnwire.calls.base import Base
+from turnwire.modelref import ModelLike, model_ref
+from turnwire.rendering import DEFAULTS, Dialect, Options, Rendering
+from turnwire.rendering.wire import change_of, dialect_number, options_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,8 @@ class Prompt:
 
     ``items`` with their origins, in order; ``record`` is what it was computed from (in a dry run it has no id and is
     not stored); ``context`` what the model got beside the messages, if that was recorded; ``head`` the end of the log
-    afterwards; ``digest_holds`` whether a prompt that was computed again is the one that was recorded.
+    afterwards; ``digest_holds`` whether a prompt that was computed again is the one that was recorded. ``renderings``,
+    only of a prompt that was computed again, tell how it was rendered for providers.
     """
 
     items: tuple[v1.PromptItem, ...]
@@ -24,6 +28,7 @@ class Prompt:
     context: v1.PromptContext | None
     head: v1.Head
     digest_holds: bool
+    renderings: tuple[v1.PromptRendering, ...] = ()
 
     @property
     def id(self) -> str:
@@ -99,6 +104,70 @@ class PromptCalls(Base):
         responses = self._transport.stream("GetPrompt", request, v1.GetPromptResponse, timeout=self._timeout)
         return await _collected(responses)
 
+    async def render_prompt(
+        self,
+        session_id: str,
+        dialect: Dialect | str,
+        *,
+        turn_id: str | None = None,
+        prompt_id: str | None = None,
+        revision: int | None = None,
+        model: ModelLike | None = None,
+        options: Options | v1.RenderOptions = DEFAULTS,
+        profile: str = "",
+        context: v1.PromptContext | None = None,
+        record: bool = False,
+        request_id: str | None = None,
+    ) -> Rendering:
+        """Render a prompt as the body of a provider's own request; what was changed for that is named.
+
+        It is the prompt of the turn ``turn_id`` as the history at ``revision`` (None: the head) gives it, or that of
+        the record ``prompt_id``. ``dialect`` is "openai-chat", "openai-responses", "anthropic-messages" or
+        "google-gemini". ``model``: a model or "provider/model"; None: the turn's. ``profile`` chooses what ``options``
+        leave open; "": the record's. ``context``: system texts, tools and parameters; None: the record's.
+        ``record`` appends how the record was rendered, with the SHA-256 of the body, unless an equal one is there.
+
+        Raises `TurnNotFound`, `PromptNotFound`, `RevisionOutOfRange`, `UnknownProfile`, `EmptyPrompt`, `CorruptData`
+        for a record whose digest does not hold, and ValueError for a dialect or model that is none.
+        """
+        if (turn_id is None) == (prompt_id is None):
+            raise ValueError("what is rendered is the prompt of a turn or of a prompt record: give one of them")
+        given = options_to(options) if isinstance(options, Options) else options
+        request = v1.RenderPromptRequest(
+            session_id=session_id,
+            revision=revision,
+            dialect=dialect_number(dialect),
+            model=None if model is None else model_ref(model),
+            options=given if given.ByteSize() else None,
+            profile=profile,
+            context=context,
+            record=record,
+            request_id=self._request_id(request_id) if record else request_id,
+        )
+        if turn_id is not None:
+            request.turn_id = turn_id
+        if prompt_id is not None:
+            request.prompt_id = prompt_id
+        responses = self._transport.stream("RenderPrompt", request, v1.RenderPromptResponse, timeout=self._timeout)
+        body: list[str] = []
+        changes: list[v1.RenderChange] = []
+        end = v1.RenderEnd()
+        async with aclosing(responses):
+            async for response in responses:
+                body.append(response.body)
+                changes.extend(response.changes)
+                if response.HasField("end"):
+                    end = response.end
+        return Rendering(
+            body="".join(body),
+            changes=tuple(map(change_of, changes)),
+            dialect=Dialect(dialect),
+            model=end.model,
+            profile=end.profile,
+            version=end.renderer_version,
+            revision=end.revision if end.HasField("revision") else None,
+        )
+
     async def list_prompts(
         self, session_id: str, *, turn_id: str | None = None, page_size: int = 100
     ) -> AsyncGenerator[v1.PromptRecord, None]:
@@ -143,4 +212,5 @@ async def _collected(
         context=end.context if end.HasField("context") else None,
         head=end.head,
         digest_holds=end.digest_holds,
+        renderings=tuple(end.renderings),
     )

@@ -10,9 +10,10 @@ from turnwire import errors, ids, v1
 from turnwire.calls.entries import EntryLike
 from turnwire.calls.history import SessionHistory
 from turnwire.calls.sessions import KEEP, Keep
-from turnwire.handle.settings import ModelLike, merged
+from turnwire.handle.settings import merged
 from turnwire.handle.times import now
 from turnwire.handle.turn import Turn
+from turnwire.modelref import ModelLike
 
 if TYPE_CHECKING:
     from turnwire.calls.service import Service

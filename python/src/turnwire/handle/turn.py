@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from turnwire import ids, v1
 from turnwire.calls.prompts import Prompt
 from turnwire.handle.answer import Answer
-from turnwire.handle.settings import ModelLike, model_ref
 from turnwire.handle.times import now
+from turnwire.modelref import ModelLike, model_ref
 from turnwire.prompt import PromptEditor, text_part
 from turnwire.prompt.build import Content, RoleLike, part
 
