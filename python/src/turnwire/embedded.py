@@ -93,7 +93,9 @@ def open(
             return MemoryStore(part_bytes=limits.part_bytes)
         from turnwire.store.sqlite import SqliteStore  # not needed for a store in memory
 
-        return SqliteStore.open(path, busy_timeout=busy_timeout, read_only=read_only, part_bytes=limits.part_bytes)
+        return SqliteStore.open(
+            path, busy_timeout=busy_timeout, read_only=read_only, part_bytes=limits.part_bytes, inline=True
+        )
 
     return Opening(make, limits)
 

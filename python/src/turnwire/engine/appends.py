@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from turnwire import errors, v1
-from turnwire.engine.core import Caller, Core, Once, check, check_head, head_of, living
+from turnwire import errors, ids, v1
+from turnwire.engine.core import Caller, Core, Once, check, check_head, living
 from turnwire.log import digest, plan, prepare
 from turnwire.log.draft import Draft
 from turnwire.log.prepare import Prepared
@@ -38,9 +38,10 @@ class Appends(Core):
 
         def step(view: View) -> tuple[Change | None, v1.AppendResponse]:
             session = living(view, session_id)
-            reply = once.replay(view, v1.AppendResponse.FromString)
-            if reply is not None:
-                return None, reply
+            if once.id:
+                reply = once.replay(view, v1.AppendResponse.FromString)
+                if reply is not None:
+                    return None, reply
             if failure is not None:
                 raise failure
             if session is None and opening is None:
@@ -53,13 +54,25 @@ class Appends(Core):
                 revision = draft.record(opening.field, opening.payload)
                 draft.set_properties(opening.message, revision)
             results = plan.plan(draft, entries)
-            response = v1.AppendResponse(results=results, head=head_of(draft.session), created=session is None)
-            return draft.change(once.keep(response)), response
+            after = draft.session
+            response = v1.AppendResponse(results=results, created=session is None)
+            head = response.head
+            head.revision, head.digest = after.head, after.digest
+            recorded = head.recorded
+            recorded.seconds, recorded.nanos = after.recorded_us // 1_000_000, after.recorded_us % 1_000_000 * 1000
+            return draft.change(once.keep(response) if once.id else None), response
 
         return await self.store.write(caller.tenant, session_id, step)
 
     def _check(self, request: v1.AppendRequest) -> None:
-        check(request, "entries", "create")
+        # Entries and properties are checked once they are filled in. Most requests have nothing beside that but the id.
+        if (
+            not request.entries
+            or not ids.valid(request.session_id)
+            or request.HasField("expected_revision")
+            or request.HasField("request_id")
+        ):
+            check(request, "entries", "create")
         count = len(request.entries)
         if count > self.limits.append_entries:
             detail = v1.SizeLimit(size=count, limit=self.limits.append_entries, unit="entries")

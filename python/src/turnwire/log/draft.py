@@ -1,9 +1,12 @@
-"""A session as the entries of one append leave it: a view with the changes so far laid over it."""
+"""A session as the entries of one append leave it: a view with the changes so far laid over it.
+
+A draft is a view itself, so that another may lie over it and, once it is accepted, be absorbed.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from turnwire import v1
@@ -15,26 +18,34 @@ from turnwire.store.base import (
     EntryRow,
     Name,
     Node,
+    Reply,
     Request,
     RevertSpan,
     SessionRow,
     View,
 )
 
+_NONE: Mapping[bytes, Node | None] = {}
+_VIEWS = Node(b"", b"", 0, 0, 0, 0, 0, 0, False, 0, 0)  # stands for what only the view knows
+
 
 class Draft:
     """Looks things up first among the changes of this append, then in the view; collects the changes."""
 
+    deleted = False
+
     def __init__(self, view: View, session: SessionRow, now_us: int) -> None:
         self.session = session
+        self.awaited: dict[str, bytes] = {}  # turns that messages named before they came: the first place of those
         self._view = view
+        self._stored = view.session.head if view.session is not None else 0
         self._now_us = now_us
         self._entries: list[EntryRow] = []
         self._ended: list[Node] = []
         self._nodes: dict[bytes, dict[bytes, Node | None]] = {}  # by place and slot; None: ended
-        self._places: list[bytes] = []  # every place that this append put a header to, sorted
-        self._slots: dict[bytes, list[bytes]] = {}  # the same for the parts of a place
-        self._names: dict[tuple[int, str], list[Name]] = {}  # every row of this append, oldest first
+        self._places: list[bytes] = []  # the places of the live headers among them, sorted
+        self._slots: dict[bytes, list[bytes]] = {}  # the same for the live parts of a place
+        self._names: dict[int, dict[str, list[Name]]] = {}  # by space and id: every row, oldest first
         self._spans: dict[int, RevertSpan] = {}
         self._properties: v1.SessionProperties | None = None
 
@@ -49,7 +60,8 @@ class Draft:
         revision = session.head + 1
         chain = digest.link(session.digest, revision, self._now_us, field, payload)
         self._entries.append(EntryRow(revision, self._now_us, field, payload, previous, ignorable, chain))
-        self.session = session._replace(head=revision, digest=chain, recorded_us=self._now_us)
+        tenant, id, key, _, _, first_us, _, properties, revert = session
+        self.session = SessionRow(tenant, id, key, revision, chain, first_us, self._now_us, properties, revert)
         return revision
 
     def set_properties(self, properties: v1.SessionProperties, revision: int) -> None:
@@ -68,23 +80,63 @@ class Draft:
                 for slot, node in slots.items()
                 if node is not None
             },
-            [name for rows in self._names.values() for name in rows],
+            [name for of in self._names.values() for rows in of.values() for name in rows],
             list(self._spans.values()),
             self._properties,
             request,
         )
 
+    def absorb(self, change: Change) -> None:
+        """Take in the change of a draft that lay over this one."""
+        self._entries += change.entries
+        self._ended += change.ended
+        for node in change.ended:
+            self._unset(node)
+        place, slots = b"", {}
+        for node in change.live.values():  # those of a place one after another
+            if node.place != place:
+                place = node.place
+                slots = self._nodes.setdefault(place, {})
+            if slots.get(node.slot) is None:
+                self._bound(node)
+            slots[node.slot] = node
+        for name in change.names:
+            self.set_name(name)
+        self._spans.update({span.start: span for span in change.spans})
+        self._properties = change.properties or self._properties
+        self.session = change.session
+
+    def reply(self, method: str, request_id: str) -> Reply | None:
+        return self._view.reply(method, request_id)
+
     # Names
 
     def name(self, space: int, id: str) -> Name | None:
-        rows = self._names.get((space, id))
-        return rows[-1] if rows else self._view.name(space, id)
+        of = self._names.get(space)
+        rows = of.get(id) if of is not None else None
+        return rows[-1] if rows is not None else self._view.name(space, id)
+
+    def unknown(self, space: int, ids: Sequence[str]) -> bool:
+        """Whether none of the ids has a name."""
+        of = self._names.get(space)
+        if of is not None and not of.keys().isdisjoint(ids):
+            return False
+        view = self._view
+        if isinstance(view, Draft):
+            return view.unknown(space, ids)
+        return all(view.name(space, id) is None for id in ids)
 
     def set_name(self, name: Name) -> None:
-        rows = self._names.setdefault((name.space, name.id), [])
-        if rows and rows[-1].born == name.born:
-            rows.pop()
-        rows.append(name)
+        of = self._names.get(name.space)
+        if of is None:
+            of = self._names[name.space] = {}
+        rows = of.get(name.id)
+        if rows is None:
+            of[name.id] = [name]
+        elif rows[-1].born == name.born:
+            rows[-1] = name
+        else:
+            rows.append(name)
 
     # Nodes
 
@@ -106,6 +158,15 @@ class Draft:
         self._end(self.node(node.place, node.slot), node.revision)
         self._set(node)
 
+    def put_new(self, nodes: list[Node]) -> None:
+        """Make all nodes of a message live whose place is new: header and parts in their order."""
+        place = nodes[0].place
+        slots = self._nodes.setdefault(place, {})
+        for node in nodes:
+            slots[node.slot] = node
+        insort(self._places, place)
+        self._slots[place] = [node.slot for node in nodes[1:]]
+
     def touch(self, node: Node) -> None:
         """Replace a live node by the same version with other marks."""
         self._set(node)
@@ -114,16 +175,32 @@ class Draft:
         """Take nodes out of the history from a revision on."""
         for node in nodes:
             self._end(node, revision)
-            self._nodes.setdefault(node.place, {})[node.slot] = None
+            self._unset(node)
 
     def _set(self, node: Node) -> None:
         slots = self._nodes.setdefault(node.place, {})
-        if node.slot not in slots and node.slot != SUMMARY_SLOT:
-            if node.slot == HEADER_SLOT:
-                insort(self._places, node.place)
-            else:
-                insort(self._slots.setdefault(node.place, []), node.slot)
+        if slots.get(node.slot) is None:
+            self._bound(node)
         slots[node.slot] = node
+
+    def _bound(self, node: Node) -> None:
+        if node.slot == HEADER_SLOT:
+            insort(self._places, node.place)
+        elif node.slot != SUMMARY_SLOT:
+            slots = self._slots.setdefault(node.place, [])
+            if not slots or node.slot > slots[-1]:
+                slots.append(node.slot)
+            else:
+                insort(slots, node.slot)
+
+    def _unset(self, node: Node) -> None:
+        slots = self._nodes.setdefault(node.place, {})
+        if slots.get(node.slot) is not None:
+            if node.slot == HEADER_SLOT:
+                _remove(self._places, node.place)
+            elif node.slot != SUMMARY_SLOT:
+                _remove(self._slots[node.place], node.slot)
+        slots[node.slot] = None
 
     def _end(self, node: Node | None, revision: int) -> None:
         if node is not None:
@@ -140,24 +217,36 @@ class Draft:
         _overlay(found, {at: node for at, node in drafted.items() if at >= (place, slot)})
         return [found[at] for at in sorted(found)]
 
-    # Places: a bound that was live once is as good as one that still is, since nothing live lies between.
+    # Places: those of the view count as far as nothing here has ended what is there.
 
     def last_place(self) -> bytes | None:
-        return _greater(self._view.last_place(), _last(self._places))
+        return _greater(self._place_of_view(self._view.last_place()), _last(self._places))
 
     def place_before(self, place: bytes) -> bytes | None:
-        return _greater(self._view.place_before(place), _below(self._places, place))
+        return _greater(self._place_of_view(self._view.place_before(place)), _below(self._places, place))
 
     def last_slot(self, place: bytes) -> bytes | None:
-        return _greater(self._view.last_slot(place), _last(self._slots.get(place, [])))
+        return _greater(self._slot_of_view(place, self._view.last_slot(place)), _last(self._slots.get(place, [])))
 
     def slot_before(self, place: bytes, slot: bytes) -> bytes | None:
-        return _greater(self._view.slot_before(place, slot), _below(self._slots.get(place, []), slot))
+        there = self._slot_of_view(place, self._view.slot_before(place, slot))
+        return _greater(there, _below(self._slots.get(place, []), slot))
+
+    def _place_of_view(self, place: bytes | None) -> bytes | None:
+        while place is not None and self._nodes.get(place, _NONE).get(HEADER_SLOT, _VIEWS) is None:
+            place = self._view.place_before(place)
+        return place
+
+    def _slot_of_view(self, place: bytes, slot: bytes | None) -> bytes | None:
+        here = self._nodes.get(place, _NONE)
+        while slot is not None and here.get(slot, _VIEWS) is None:
+            slot = self._view.slot_before(place, slot)
+        return slot
 
     # Entries and reverts
 
     def entry(self, revision: int) -> EntryRow:
-        stored = self._view.session.head if self._view.session else 0
+        stored = self._stored
         return self._view.entry(revision) if revision <= stored else self._entries[revision - stored - 1]
 
     def span(self, start: int) -> RevertSpan:
@@ -177,6 +266,10 @@ def _overlay(found: dict[_Key, Node], drafted: Mapping[_Key, Node | None]) -> No
             found.pop(at, None)
         else:
             found[at] = node
+
+
+def _remove(keys: list[bytes], key: bytes) -> None:
+    del keys[bisect_left(keys, key)]
 
 
 def _last(keys: list[bytes]) -> bytes | None:

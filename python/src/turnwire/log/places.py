@@ -16,6 +16,11 @@ def after(key: bytes | None) -> bytes:
     return _encode(0) if key is None else _encode(_decode(key)[0] + 1)
 
 
+def firsts(count: int) -> list[bytes]:
+    """The first keys of all, one after another."""
+    return _FIRSTS[:count] if count <= _SMALL else [_encode(number) for number in range(count)]
+
+
 def before(key: bytes) -> bytes:
     """A key before ``key``."""
     return _encode(_decode(key)[0] - 1)
@@ -62,3 +67,6 @@ def _decode(key: bytes) -> list[int]:
             path.append(int.from_bytes(key[at : at + size], "big") - (1 << 8 * size))
             at += size
     return path
+
+
+_FIRSTS = [_encode(number) for number in range(_SMALL)]

@@ -43,15 +43,19 @@ def plan(draft: Draft, entries: Sequence[Prepared]) -> list[v1.AppendResult]:
 
     Raises a ``TurnwireError`` with the path of the field that is at fault; the draft is then of no use.
     """
-    results = [_admit(draft, entry) for entry in entries]
+    results = [admit(draft, entry) for entry in entries]
     for entry in entries:
-        _check_references(draft, entry)
-        if entry.turn_id:
-            _note_message_of_turn(draft, entry)
+        if entry.references:
+            _check_references(draft, entry)
     return results
 
 
-def _admit(draft: Draft, entry: Prepared) -> v1.AppendResult:
+def admit(draft: Draft, entry: Prepared) -> v1.AppendResult:
+    """Lay one entry over the draft, without its references; what it does depends on what came before it only.
+
+    So an entry of a log, laid over the entries before it, does again what it did when it was appended, whatever was in
+    one request with it then.
+    """
     match entry.field:
         case prepare.USER | prepare.ASSISTANT:
             return _put_message(draft, entry)
@@ -97,7 +101,7 @@ def _turn(draft: Draft, entry: Prepared) -> v1.AppendResult:
     there = draft.name(TURN, entry.id)
     if there is None:
         revision = _record(draft, entry)
-        draft.set_name(Name(TURN, entry.id, revision))
+        draft.set_name(Name(TURN, entry.id, revision, draft.awaited.pop(entry.id, b"")))
         return v1.AppendResult(revision=revision, id=entry.id)
     stored = draft.entry(there.born).payload
     if not _equal_turn(stored, entry):
@@ -181,27 +185,32 @@ def _put_message(draft: Draft, entry: Prepared) -> v1.AppendResult:
     # has no revision that its own log lacks.
     turn = draft.name(TURN, entry.turn_id)
     turn_revision = turn.born if turn is not None else 0
-    draft.put(Node(place, HEADER_SLOT, entry.field, revision, born, 0, offset, length, entry.sealed, turn_revision, 0))
-    if turn is not None:
-        _note_place(draft, turn, place)
-    slots = [_place_part(draft, part, place, revision, before_id="", path=part.path) for part in entry.parts]
-    for part, slot in zip(entry.parts, slots, strict=True):
-        _claim_call(draft, part, place, slot, revision)
-    return v1.AppendResult(revision=revision, id=entry.id, part_ids=[part.id for part in entry.parts])
-
-
-def _note_message_of_turn(draft: Draft, entry: Prepared) -> None:
-    """Note the place of a message at its turn, which may have come later in the request."""
-    turn = draft.name(TURN, entry.turn_id)
-    message = draft.name(MESSAGE, entry.id)
-    assert turn is not None
-    assert message is not None
-    _note_place(draft, turn, message.place)
-
-
-def _note_place(draft: Draft, turn: Name, place: bytes) -> None:
-    if not turn.place or place < turn.place:
+    if turn is None:
+        draft.awaited[entry.turn_id] = min(place, draft.awaited.get(entry.turn_id, place))
+    elif not turn.place or place < turn.place:
         draft.set_name(turn._replace(place=place))
+    node = Node(place, HEADER_SLOT, entry.field, revision, born, 0, offset, length, entry.sealed, turn_revision, 0)
+    part_ids = [part.id for part in entry.parts]
+    if header is None and draft.unknown(PART, part_ids):
+        _put_new(draft, node, entry.parts)
+    else:
+        draft.put(node)
+        slots = [_place_part(draft, part, place, revision, before_id="", path=part.path) for part in entry.parts]
+        for part, slot in zip(entry.parts, slots, strict=True):
+            _claim_call(draft, part, place, slot, revision)
+    return v1.AppendResult(revision=revision, id=entry.id, part_ids=part_ids)
+
+
+def _put_new(draft: Draft, header: Node, parts: Sequence[Part]) -> None:
+    """Put a message and its parts, whose ids are all new, in a place where nothing is."""
+    place, revision = header.place, header.revision
+    nodes = [header]
+    for part, slot in zip(parts, places.firsts(len(parts)), strict=True):
+        draft.set_name(Name(PART, part.id, revision, place, slot))
+        if part.call_id:  # the rules have seen to it that no other part of the put has it
+            draft.set_name(Name(CALL, _call(place, part), revision, place, slot))
+        nodes.append(Node(place, slot, part.kind, revision, revision, 0, part.offset, part.length, part.sealed, 0, 0))
+    draft.put_new(nodes)
 
 
 def _new_place(draft: Draft, entry: Prepared) -> bytes:
@@ -273,7 +282,7 @@ def _claim_call(draft: Draft, part: Part, place: bytes, slot: bytes, revision: i
     """Note that a call id is taken in a message; a live part that really has it refuses another."""
     if not part.call_id:
         return
-    id = f"{place.hex()}:{part.call_id}"
+    id = _call(place, part)
     holder = draft.name(CALL, id)
     if holder is not None and holder.slot == slot:
         return
@@ -282,6 +291,10 @@ def _claim_call(draft: Draft, part: Part, place: bytes, slot: bytes, revision: i
         text = "two tool parts of one message have this call id"
         raise errors.DuplicateCallId(text, path=f"{part.path}.tool.call_id", call_id=part.call_id)
     draft.set_name(Name(CALL, id, revision, place, slot))
+
+
+def _call(place: bytes, part: Part) -> str:
+    return f"{place.hex()}:{part.call_id}"
 
 
 def _has_call(draft: Draft, node: Node, call_id: str) -> bool:

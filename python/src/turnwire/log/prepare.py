@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from turnwire import errors, ids, rules, v1
@@ -33,7 +34,48 @@ KIND_ROLES: dict[int, frozenset[int]] = {
 }
 TEXT_KIND, REASONING_KIND, TOOL_KIND = (_KIND_NUMBERS[name] for name in ("text", "reasoning", "tool"))
 
+_PARTS_TAG = wire.PARTS_TAG[0]
 _TERMINAL = (v1.ToolState.TOOL_STATE_COMPLETED, v1.ToolState.TOOL_STATE_ERROR)
+
+
+def _refers(message: Descriptor) -> bool:
+    """Whether a message has ids of other things of its session, in itself or in what is inside it."""
+    return any(
+        _ref(field) is not None or (field.message_type is not None and _refers(field.message_type))
+        for field in message.fields
+    )
+
+
+def _ref(field: FieldDescriptor) -> int | None:
+    options = field.GetOptions()
+    if not options.HasExtension(options_pb2.ref) or options.Extensions[options_pb2.ref].foreign:
+        return None
+    return options.Extensions[options_pb2.ref].kind
+
+
+def _ids(message: Descriptor) -> list[tuple[str, int]]:
+    """The fields of a message, but for its parts and what it is the payload of, that are ids of other things."""
+    found: list[tuple[str, int]] = []
+    for field in message.fields:
+        if field.name in ("parts", "user", "assistant"):
+            continue
+        kind = _ref(field)
+        if kind is not None:
+            found.append((field.name, kind))
+        elif field.message_type is not None and _refers(field.message_type):
+            raise NotImplementedError(f"an id inside {field.full_name}")
+    return found
+
+
+# Ids of other things are looked for in the few fields where the schema has them; a walk through all parts takes longer
+# than anything else that is done to them.
+_IDS = {cls: _ids(cls.DESCRIPTOR) for cls in (v1.User, v1.Assistant, v1.UserPut, v1.AssistantPut)}
+#: Numbers of the kinds of parts that have such ids.
+_REFERRING = frozenset(
+    field.number
+    for field in v1.PromptPart.DESCRIPTOR.oneofs_by_name["kind"].fields
+    if field.message_type is not None and _refers(field.message_type)
+)
 
 
 @dataclass(slots=True)
@@ -151,45 +193,110 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
     else:
         message = put.assistant
         path_of_message = f"{path}.assistant"
-    message.id = message.id or ids.new(ids.MESSAGE)
+    if not message.id:
+        message.id = ids.new(ids.MESSAGE)
     if not message.time.HasField("created"):
-        message.time.created.FromMicroseconds(now_us)
-    seen: set[str] = set()
-    for index, part in enumerate(message.parts):
-        part.id = part.id or ids.new(ids.PART)
-        if part.id in seen:
-            part_path = f"{path_of_message}.parts[{index}].id"
-            raise errors.IdInUse("two parts of one put have this id", path=part_path, part_id=part.id)
-        seen.add(part.id)
+        created = message.time.created
+        created.seconds = now_us // 1_000_000
+        created.nanos = now_us % 1_000_000 * 1000
+    parts = list(message.parts)
+    _fill_in_ids(parts, path_of_message)
     rules.require(put, path, stored=True)
     prepared = Prepared(number, b"", path, False, id=message.id, turn_id=message.turn_id, before_id=put.before_id)
-    prepared.references = references(put, path)
     prepared.sealed = isinstance(message, v1.Assistant) and message.time.HasField("completed")
-    stored_parts: list[bytes] = []
-    at = 0
-    for index, part in enumerate(message.parts):
-        stored = part.SerializeToString(deterministic=True)
+    payload = put.SerializeToString(deterministic=True)
+    places = _places(payload)
+    if places is None:  # a later schema's fields came behind the parts
+        payload, places = _with_parts_last(put, message, parts)
+    (prepared.header_offset, prepared.header_length), *places = places
+    prepared.payload = payload
+    _check_size(prepared.header_length, part_bytes, path_of_message)
+    refers = False
+    for index, (part, (offset, length)) in enumerate(zip(parts, places, strict=True)):
         part_path = f"{path_of_message}.parts[{index}]"
-        _check_size(len(stored), part_bytes, part_path)
-        framed = wire.part(stored)
-        at += len(framed)
-        stored_parts.append(framed)
-        prepared.parts.append(stored_part(part, at - len(stored), stored, part_path))
+        if length > part_bytes:
+            _check_size(length, part_bytes, part_path)
+        placed = stored_part(part, offset, length, part_path)
+        refers = refers or placed.kind in _REFERRING
+        prepared.parts.append(placed)
+    prepared.references = references(put, path) if refers else _header_references(put, message, path, path_of_message)
+    return prepared
+
+
+def _fill_in_ids(parts: list[v1.PromptPart], path: str) -> None:
+    found: list[str] = []
+    for part in parts:
+        id = part.id
+        if not id:
+            id = part.id = ids.new(ids.PART)
+        found.append(id)
+    if len(set(found)) < len(found):
+        index = next(index for index, id in enumerate(found) if id in found[:index])
+        raise errors.IdInUse(
+            "two parts of one put have this id", path=f"{path}.parts[{index}].id", part_id=found[index]
+        )
+
+
+def _places(payload: bytes) -> list[tuple[int, int]] | None:
+    """Offset and length of the header and of each part in a serialized put of a message.
+
+    None where the parts are not the last fields of the message: what this schema knows of it comes before them.
+    """
+    length, start = _varint(payload, 1)
+    end = start + length
+    at = start
+    while at < end and payload[at] != _PARTS_TAG:
+        tag = payload[at]
+        if tag & 7 != 2 or tag >= 0x80:
+            return None
+        length, at = _varint(payload, at + 1)
+        at += length
+    found = [(start, at - start)]
+    while at < end:
+        if payload[at] != _PARTS_TAG:
+            return None
+        length, at = _varint(payload, at + 1)
+        found.append((at, length))
+        at += length
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    number, shift = byte & 0x7F, 7
+    while True:
+        at += 1
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at + 1
+        shift += 7
+
+
+def _with_parts_last(
+    put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, parts: list[v1.PromptPart]
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """A put serialized piece by piece, and the places of header and parts in it. The put is of no use after that."""
+    stored = [part.SerializeToString(deterministic=True) for part in parts]
     del message.parts[:]
     header = message.SerializeToString(deterministic=True)
-    _check_size(len(header), part_bytes, path_of_message)
-    lead = wire.tag(1) + wire.varint(len(header) + at)
     # The wrapper's other fields, unknown ones included, follow the message.
     if isinstance(put, v1.UserPut):
         put.ClearField("user")
     else:
         put.ClearField("assistant")
-    prepared.payload = b"".join((lead, header, *stored_parts, put.SerializeToString(deterministic=True)))
-    prepared.header_offset = len(lead)
-    prepared.header_length = len(header)
-    for placed in prepared.parts:
-        placed.offset += len(lead) + len(header)
-    return prepared
+    framed = [wire.part(each) for each in stored]
+    whole = wire.field(1, b"".join((header, *framed)))
+    at = len(whole) - len(header) - sum(map(len, framed))
+    places = [(at, len(header))]
+    at += len(header)
+    for each, part in zip(framed, stored, strict=True):
+        at += len(each)
+        places.append((at - len(part), len(part)))
+    return whole + put.SerializeToString(deterministic=True), places
 
 
 def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
@@ -201,21 +308,34 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
     prepared = Prepared(PART, b"", path, False, owner_id=put.message_id, before_id=put.before_id)
     prepared.references = references(put, path)
     lead = wire.tag(2) + wire.varint(len(stored))
-    prepared.parts.append(stored_part(part, len(lead), stored, f"{path}.part"))
+    prepared.parts.append(stored_part(part, len(lead), len(stored), f"{path}.part"))
     put.ClearField("part")
     prepared.payload = lead + stored + put.SerializeToString(deterministic=True)
     return prepared
 
 
+def _header_references(
+    put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, path: str, path_of_message: str
+) -> list[rules.Reference]:
+    """The same as ``references`` for a put whose parts have none."""
+    found: list[rules.Reference] = []
+    for holder, at in ((message, path_of_message), (put, path)):
+        for name, kind in _IDS[type(holder)]:
+            value = getattr(holder, name)
+            if value:
+                found.append(rules.Reference(f"{at}.{name}", kind, False, value))
+    return found
+
+
 def references(payload: Message, path: str) -> list[rules.Reference]:
     return [
-        reference._replace(path=f"{path}.{reference.path}")
-        for reference in rules.references(payload)
-        if not reference.foreign
+        rules.Reference(f"{path}.{at}", kind, foreign, value)
+        for at, kind, foreign, value in rules.references(payload)
+        if not foreign
     ]
 
 
-def stored_part(part: v1.PromptPart, offset: int, stored: bytes, path: str) -> Part:
+def stored_part(part: v1.PromptPart, offset: int, length: int, path: str) -> Part:
     kind = part.WhichOneof("kind")
     if kind is None:
         raise errors.UnknownToThisServer("no kind of part that this server knows", path=f"{path}.kind")
@@ -228,7 +348,7 @@ def stored_part(part: v1.PromptPart, offset: int, stored: bytes, path: str) -> P
         sealed = part.text.time.HasField("end")
     elif kind == "reasoning":
         sealed = part.reasoning.time.HasField("end")
-    return Part(part.id, _KIND_NUMBERS[kind], offset, len(stored), sealed, call_id, path)
+    return Part(part.id, _KIND_NUMBERS[kind], offset, length, sealed, call_id, path)
 
 
 def _check_size(size: int, limit: int, path: str) -> None:

@@ -160,7 +160,7 @@ def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User
 def _part(made: Prepared, part: v1.PromptPart, at: Field, path: str) -> Part:
     if part.WhichOneof("kind") is None:  # a kind of a later schema
         return Part(part.id, 0, at.value, at.end - at.value, False, "", path)
-    return prepare.stored_part(part, at.value, made.payload[at.value : at.end], path)
+    return prepare.stored_part(part, at.value, at.end - at.value, path)
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:

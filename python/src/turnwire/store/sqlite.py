@@ -11,6 +11,7 @@ append would have to rewrite it. That takes about 50 ms for 100,000 sessions.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import threading
@@ -32,26 +33,33 @@ from turnwire.store.base import (
     Snapshot,
     View,
 )
+from turnwire.store.sqlite_batch import Batch
 from turnwire.store.sqlite_file import File, open_file
+from turnwire.store.sqlite_overlay import Indexed, TailSnapshot
 from turnwire.store.sqlite_rows import Rows
 from turnwire.store.sqlite_snapshot import SqliteSnapshot
 from turnwire.store.sqlite_watch import Watchers
-from turnwire.store.sqlite_writer import Batch, Writer
+from turnwire.store.sqlite_writer import Writer
 
 T = TypeVar("T")
 
 _READERS = 3
 _CHAINS = 1024
+_INDEXING_S = 0.05  # for which a read waits for the index
+
+
+class _Behind(Exception):
+    """The index lacks what is read."""
 
 
 class SqliteStore:
     """A store in a file. Made by ``open``."""
 
-    def __init__(self, file: File, part_bytes: int) -> None:
+    def __init__(self, file: File, part_bytes: int, *, inline: bool = False) -> None:
         self.part_bytes = part_bytes
         self._file = file
         self._watchers = Watchers(file)
-        self._writer = None if file.read_only else Writer(file, self._watchers.wake)
+        self._writer = None if file.read_only else Writer(file, self._watchers.wake, inline=inline)
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="turnwire-read")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -67,15 +75,17 @@ class SqliteStore:
         busy_timeout: float = 10.0,
         read_only: bool = False,
         part_bytes: int = 64 * 1024 * 1024,
+        inline: bool = False,
     ) -> SqliteStore:
         """Open the store at a path, or make it. Blocks; at most for about ``busy_timeout`` seconds.
 
         ``busy_timeout`` is also how long a write waits for other processes before ``StoreBusy``. A file that may not
-        be written is opened for reading; every write then raises ``StoreReadOnly``. Raises ``FileNotFoundError`` for a
+        be written is opened for reading; every write then raises ``StoreReadOnly``. ``inline`` lets writes run on the
+        caller's event loop, which then stands still for a commit to the disk. Raises ``FileNotFoundError`` for a
         directory that does not exist (and read-only for the file), ``IsADirectoryError``, ``PermissionError``;
         ``StoreForeign`` for a file of another program and ``StoreTooNew`` for a later version, both left untouched.
         """
-        return cls(open_file(path, busy_timeout=busy_timeout, read_only=read_only), part_bytes)
+        return cls(open_file(path, busy_timeout=busy_timeout, read_only=read_only), part_bytes, inline=inline)
 
     @property
     def read_only(self) -> bool:
@@ -86,7 +96,7 @@ class SqliteStore:
 
     async def write(self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]) -> T:
         at = (tenant, session_id)
-        return await self._submit(lambda batch: batch.write(at, step))
+        return await self._submit(lambda batch: batch.write(at, step), short=True)
 
     async def fork(
         self,
@@ -97,6 +107,7 @@ class SqliteStore:
         finish: Callable[[SessionRow, bytes, bytes], Request | None],
     ) -> SessionRow:
         def run(batch: Batch) -> SessionRow:
+            batch.index((source.tenant, source.id))
             child = sqlite_copy.fork(batch.db, batch.rows, source, revision, session_id, adapt, finish)
             batch.touch((source.tenant, session_id))
             return child
@@ -112,10 +123,10 @@ class SqliteStore:
 
         return await self._submit(run)
 
-    async def _submit(self, run: Callable[[Batch], T]) -> T:
+    async def _submit(self, run: Callable[[Batch], T], *, short: bool = False) -> T:
         if self._writer is None:
             raise errors.StoreReadOnly("the store was opened for reading")
-        return await self._writer.submit(run)
+        return await self._writer.submit(run, short=short)
 
     # Reading
 
@@ -125,7 +136,7 @@ class SqliteStore:
     async def sessions(
         self, tenant: str, query: SessionQuery, limit: int, after: tuple[int, str] | None
     ) -> list[SessionRow]:
-        return await self._read(lambda rows: sqlite_list.sessions(rows.db, tenant, query, limit, after))
+        return await self._read(lambda rows: sqlite_list.sessions(rows, tenant, query, limit, after), together=True)
 
     async def reply(self, tenant: str, session_id: str, method: str, request_id: str) -> Reply | None:
         return await self._read(lambda rows: rows.reply(rows.living(tenant, session_id).key, method, request_id))
@@ -166,23 +177,13 @@ class SqliteStore:
         return await self._read(run)
 
     async def name(self, session: SessionRow, space: int, id: str, revision: int) -> Name | None:
-        return await self._read(lambda rows: _there(rows, session, rows.name(session.key, space, id, revision)))
+        return await self._read_index(session, lambda snapshot: snapshot.name(space, id, revision))
 
     async def names(self, session: SessionRow, space: int, after: int, limit: int) -> list[Name]:
-        return await self._read(
-            lambda rows: _there(rows, session, rows.names(session.key, space, after, limit)), together=True
-        )
+        return await self._read_index(session, lambda snapshot: snapshot.names(space, after, limit))
 
     async def read(self, session: SessionRow, use: Callable[[Snapshot], T]) -> T:
-        def run(rows: Rows) -> T:
-            rows.living(session.tenant, session.id)
-            snapshot = SqliteSnapshot(rows, session)
-            try:
-                return use(snapshot)
-            finally:
-                snapshot.close()
-
-        return await self._read(run, together=True)
+        return await self._read_index(session, use)
 
     def watch(self, tenant: str, session_id: str) -> AsyncIterator[None]:
         return self._watchers.watch((tenant, session_id))
@@ -199,6 +200,38 @@ class SqliteStore:
         self._pool.shutdown()
         for db in self._connections:
             db.close()
+
+    async def _read_index(self, session: SessionRow, use: Callable[[Indexed], T]) -> T:
+        """Ask what only the index can tell, up to the session's head.
+
+        Where it lacks the end of the log, it is brought up to the head once for all readers; but nobody waits for that
+        where others hold the file or it can not be written: then what is lacking is made again, for this read alone.
+        """
+
+        def ask(rows: Rows, made: bool) -> T:
+            found = rows.stored(session.tenant, session.id)
+            if found is None:
+                rows.living(session.tenant, session.id)
+                raise errors.SessionNotFound("there is no such session", session_id=session.id)
+            stored, ahead = found
+            snapshot = SqliteSnapshot(rows, session)
+            try:
+                if not ahead or session.head <= stored.head:
+                    return use(snapshot)
+                if not made:
+                    raise _Behind
+                return use(TailSnapshot(snapshot, rows, stored, session.head))
+            finally:
+                snapshot.close()
+
+        with contextlib.suppress(_Behind):
+            return await self._read(lambda rows: ask(rows, made=False), together=True)
+        if self._writer is not None:
+            at = (session.tenant, session.id)
+            with contextlib.suppress(errors.TurnwireError, TimeoutError):
+                async with asyncio.timeout(_INDEXING_S):
+                    await self._writer.submit(lambda batch: batch.index(at))
+        return await self._read(lambda rows: ask(rows, made=True), together=True)
 
     async def _read(self, ask: Callable[[Rows], T], *, together: bool = False) -> T:
         """Ask on a thread for reading; ``together``: several questions of one state."""
@@ -224,7 +257,7 @@ class SqliteStore:
         if rows is None:
             db = self._file.connect()
             self._connections.append(db)
-            rows = self._local.rows = Rows(db)
+            rows = self._local.rows = Rows(db, self._writer.newest) if self._writer is not None else Rows(db)
         return rows
 
 

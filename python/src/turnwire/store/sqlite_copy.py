@@ -55,7 +55,7 @@ def fork(
     adapt: Callable[[EntryRow], bytes],
     finish: Callable[[SessionRow, bytes, bytes], Request | None],
 ) -> SessionRow:
-    """Copy a session; see the method of the store."""
+    """Copy a session whose index is up to its head; see the method of the store."""
     parent = rows.living(source.tenant, source.id)
     if rows.deleted(source.tenant, session_id):
         raise errors.SessionDeleted("the session was deleted", session_id=session_id)
@@ -80,7 +80,7 @@ def fork(
     set_properties(db, key, v1.SessionProperties.FromString(in_force))
     request = finish(child, in_force, (rows.payload(key, child.revert) or b"") if child.revert else b"")
     if request is not None:
-        keep_reply(db, parent.key, request.method, request.id, request.reply)
+        keep_reply(db, parent.key, request)
     return child
 
 

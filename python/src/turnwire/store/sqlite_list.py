@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from turnwire.store.base import SessionQuery, SessionRow
-from turnwire.store.sqlite_rows import SESSION_COLUMNS
+from turnwire.store.sqlite_rows import SESSION_COLUMNS, Rows
+
+# What entries behind the row have moved: only their time is filtered and sorted by.
+_SESSIONS = """(
+    SELECT tenant, id, key, head, digest, first_us, iif(ahead, (
+        SELECT first_us + recorded FROM entry WHERE pos < (key + 1) << 32 ORDER BY pos DESC LIMIT 1
+    ), recorded_us) AS recorded_us, properties, revert, ahead
+    FROM session
+)"""
 
 
 def sessions(
-    db: sqlite3.Connection, tenant: str, query: SessionQuery, limit: int, after: tuple[int, str] | None
+    rows: Rows, tenant: str, query: SessionQuery, limit: int, after: tuple[int, str] | None
 ) -> list[SessionRow]:
-    """A page of sessions by (recorded_us descending, id ascending). All values are bound, never written into SQL."""
+    """A page of sessions by (recorded_us descending, id ascending). Inside a transaction only.
+
+    All values are bound, never written into SQL.
+    """
     conditions = ["tenant = ?"]
     values: list[Any] = [tenant]
 
@@ -34,8 +44,9 @@ def sessions(
         where("recorded_us < ?", query.recorded_before_us)
     if after is not None:
         where("(recorded_us < ? OR (recorded_us = ? AND id > ?))", after[0], *after)
-    found = db.execute(
-        f"SELECT {SESSION_COLUMNS} FROM session WHERE {' AND '.join(conditions)} ORDER BY recorded_us DESC, id LIMIT ?",
+    found = rows.db.execute(
+        f"SELECT {SESSION_COLUMNS}, ahead FROM {_SESSIONS} WHERE {' AND '.join(conditions)} "
+        "ORDER BY recorded_us DESC, id LIMIT ?",
         (*values, limit),
-    )
-    return [SessionRow._make(row) for row in found.fetchall()]
+    ).fetchall()
+    return [rows.at_head(SessionRow._make(row[:-1])) if row[-1] else SessionRow._make(row[:-1]) for row in found]

@@ -49,6 +49,38 @@ def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
     return form, a2b_base64(id.encode().translate(_PACK))
 
 
+def made_digits(space: int, id: str) -> str | None:
+    """The digits of an id whose form is ``MADE``, which are in the order of what is stored; None for another form."""
+    prefix = _PREFIXES.get(space)
+    if prefix is None or not id.startswith(prefix):
+        return None
+    digits = id[len(prefix) :]
+    return digits if digits and not len(digits) % 4 and digits.isalnum() and digits.isascii() else None
+
+
+def least_made(space: int, ids: Sequence[str]) -> str | None:
+    """The least digits of several ids, if their form is ``MADE`` and they are of one length; else None."""
+    prefix = _PREFIXES.get(space)
+    if prefix is None or not ids:
+        return None
+    length = len(ids[0])
+    together = "".join(ids)
+    digits = together.replace(prefix, "")
+    if (
+        (length - len(prefix)) % 4
+        or len(digits) != len(ids) * (length - len(prefix))
+        or not (digits.isalnum() and digits.isascii())
+        or any(len(id) != length or not id.startswith(prefix) for id in ids)
+    ):
+        return None
+    return min(ids)[len(prefix) :]
+
+
+def unpack_made(stored: bytes) -> str:
+    """The digits of an id from what is stored of one whose form is ``MADE``."""
+    return b2a_base64(stored, newline=False).translate(_UNPACK).decode()
+
+
 def unpack_id(space: int, form: int, stored: bytes | str) -> str:
     """The id of a name."""
     if isinstance(stored, bytes):

@@ -1,13 +1,13 @@
 """Reading rows: one method for each question, by statements that SQLite keeps prepared.
 
-Every method is one statement, so that it sees one state; a caller that asks several questions opens a transaction
+Most methods are one statement, so that they see one state; a caller that asks several questions opens a transaction
 around them.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from turnwire import errors
@@ -64,17 +64,55 @@ def _entry(row: _Row, first_us: int) -> EntryRow:
 class Rows:
     """The questions, asked over one connection."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, newest: Callable[[int], SessionRow | None] = lambda key: None) -> None:
+        """``newest`` may know the row of a session at its head, by the session's key."""
         self.db = db
         self._execute = db.execute
+        self._newest = newest
 
     # Sessions
 
-    def session(self, tenant: str, id: str) -> SessionRow | None:
+    def stored(self, tenant: str, id: str) -> tuple[SessionRow, bool] | None:
+        """A session's row as it is in the file, and whether there are entries behind it."""
         row = self._execute(
-            f"SELECT {SESSION_COLUMNS} FROM session WHERE tenant = ? AND id = ?", (tenant, id)
+            f"SELECT {SESSION_COLUMNS}, ahead FROM session WHERE tenant = ? AND id = ?", (tenant, id)
         ).fetchone()
-        return SessionRow._make(row) if row is not None else None
+        return (SessionRow._make(row[:-1]), bool(row[-1])) if row is not None else None
+
+    def session(self, tenant: str, id: str) -> SessionRow | None:
+        """A session's row at its head."""
+        found = self.stored(tenant, id)
+        if found is None:
+            return None
+        stored, ahead = found
+        return self.at_head(stored) if ahead else stored
+
+    def at_head(self, stored: SessionRow) -> SessionRow:
+        """The row of a session with entries behind it: they change nothing but head, digest and time."""
+        head, chain, recorded_us = stored.head, stored.digest, stored.recorded_us
+        last = self.last(stored)
+        newest = self._newest(stored.key)  # asked only now: what a failed commit had put there is gone
+        if newest is not None and newest.head == last:
+            return newest
+        for row in self.entries(stored, head + 1, REVISION_MASK):
+            head, recorded_us = row.revision, row.recorded_us
+            chain = digest.link(chain, head, recorded_us, row.field, row.payload)
+        return stored._replace(head=head, digest=chain, recorded_us=recorded_us)
+
+    def last(self, session: SessionRow) -> int:
+        """The last revision that a session has in the file."""
+        at = base(session.key)
+        within = (at, at + REVISION_MASK)
+        (pos,) = self._execute("SELECT max(pos) FROM entry WHERE pos BETWEEN ? AND ?", within).fetchone()
+        return (pos or at) - at
+
+    def head(self, tenant: str, id: str) -> int:
+        """The head of a session; 0: there is none."""
+        found = self.stored(tenant, id)
+        if found is None:
+            return 0
+        stored, ahead = found
+        return self.last(stored) if ahead else stored.head
 
     def deleted(self, tenant: str, id: str) -> bool:
         found = self._execute("SELECT 1 FROM deleted WHERE tenant = ? AND id = ?", (tenant, id))

@@ -23,19 +23,20 @@ REVISION_MASK = (1 << REVISION_BITS) - 1
 PAGE_BYTES = 16 * 1024
 
 _VERSION_1 = (
-    # Small and rewritten by every append; listing reads it from end to end. AUTOINCREMENT: a key is never used again,
-    # so that one that another process still holds can not come to mean another session.
+    # Small, and rewritten when entries are indexed; listing reads it from end to end. AUTOINCREMENT: a key is never
+    # used again, so that one that another process still holds can not come to mean another session.
     """
     CREATE TABLE session (
         key INTEGER PRIMARY KEY AUTOINCREMENT,
         tenant TEXT NOT NULL,
         id TEXT NOT NULL,
-        head INTEGER NOT NULL,         -- last revision
+        head INTEGER NOT NULL,         -- last revision that this row and the index have
         digest BLOB NOT NULL,          -- of the log up to head
         first_us INTEGER NOT NULL,     -- when revision 1 was recorded, µs since the epoch
         recorded_us INTEGER NOT NULL,  -- when head was recorded
         properties INTEGER NOT NULL,   -- revision of the properties in force
         revert INTEGER NOT NULL,       -- revision of the open revert; 0: none
+        ahead INTEGER NOT NULL,        -- 1: there are entries after head (sqlite_tail)
         UNIQUE (tenant, id)
     ) STRICT
     """,

@@ -76,6 +76,9 @@ class SqliteSnapshot:
     def name(self, space: int, id: str, revision: int) -> Name | None:
         return self._rows.name(self._session.key, space, id, revision)
 
+    def names(self, space: int, after: int, limit: int) -> list[Name]:
+        return self._rows.names(self._session.key, space, after, limit)
+
     def span(self, revision: int) -> RevertSpan | None:
         return self._rows.span_at(self._session.key, revision)
 

@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnwire import errors, v1
-from turnwire.store.base import HEADER_SLOT, Change, EntryRow, Name, Node, Reply, RevertSpan, SessionRow
-from turnwire.store.sqlite_pack import MADE, pack_id, pack_run
+from turnwire.store.base import HEADER_SLOT, Change, EntryRow, Name, Node, Reply, Request, RevertSpan, SessionRow
+from turnwire.store.sqlite_pack import least_made, made_digits, pack_id, pack_run, unpack_made
 from turnwire.store.sqlite_rows import LISTED, Rows, base
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 
 _UNKNOWN = b""  # no place is empty
+_NAMES = 256
 
 
 class SqliteView:
-    """The ``View`` of a session, over the writing connection. Good for one step."""
+    """The ``View`` of a session as its index is. Good until that changes."""
 
     def __init__(self, rows: Rows, session: SessionRow | None, deleted: bool) -> None:
         self._rows = rows
@@ -28,7 +29,8 @@ class SqliteView:
         self.session = session
         self.deleted = deleted
         self._last: bytes | None = _UNKNOWN if session is not None else None
-        self._last_id: bytes | None = None
+        self._last_id: str | None = None
+        self._names: dict[tuple[int, str], Name | None] = {}  # the last that were asked for
 
     def reply(self, method: str, request_id: str) -> Reply | None:
         return self._rows.reply(self._key, method, request_id) if self._key else None
@@ -36,12 +38,29 @@ class SqliteView:
     def name(self, space: int, id: str) -> Name | None:
         if not self._key:
             return None
-        if self._last_id is None:
-            self._last_id = self._rows.last_id(self._key)
-        form, packed = pack_id(space, id)
-        if form == MADE and packed > self._last_id:  # type: ignore[operator]  # made ids are packed into bytes
+        digits = made_digits(space, id)
+        if digits is not None and digits > self._last_made():
             return None
-        return self._rows.name(self._key, space, id)
+        try:
+            return self._names[space, id]
+        except KeyError:
+            if len(self._names) >= _NAMES:
+                self._names.clear()
+            found = self._names[space, id] = self._rows.name(self._key, space, id)
+            return found
+
+    def unknown(self, space: int, ids: Sequence[str]) -> bool:
+        """Whether none of the ids has a name."""
+        least = least_made(space, ids)
+        if least is not None and least > self._last_made():
+            return True
+        return all(self.name(space, id) is None for id in ids)
+
+    def _last_made(self) -> str:
+        """The digits of the greatest of the ids that were made here; "" for none."""
+        if self._last_id is None:
+            self._last_id = unpack_made(self._rows.last_id(self._key))
+        return self._last_id
 
     def node(self, place: bytes, slot: bytes) -> Node | None:
         return None if self._behind(place) else self._rows.node(self._key, place, slot)
@@ -84,27 +103,31 @@ class SqliteView:
         return last is None or (last != _UNKNOWN and place > last)
 
 
-def apply(db: sqlite3.Connection, rows: Rows, change: Change) -> SessionRow:
-    """Write a change, inside a transaction. Returns the session's row with its key."""
-    session = change.session
-    if not session.key:
-        session = _insert_session(db, session)
-    else:
-        db.execute(
-            "UPDATE session SET head = ?, digest = ?, recorded_us = ?, properties = ?, revert = ? WHERE key = ?",
-            (session.head, session.digest, session.recorded_us, session.properties, session.revert, session.key),
-        )
-    key = session.key
+def create(db: sqlite3.Connection, rows: Rows, change: Change) -> SessionRow:
+    """Write a new session, inside a transaction. Returns its row with its key."""
+    session = _insert_session(db, change.session)
+    change.session = session
     insert_entries(db, session, change.entries)
+    write_index(db, rows, change)
+    if change.request is not None:
+        keep_reply(db, session.key, change.request)
+    return session
+
+
+def write_index(db: sqlite3.Connection, rows: Rows, change: Change) -> None:
+    """Bring the session's row and the index up to a change, inside a transaction. Its entries are written already."""
+    session = change.session
+    key = session.key
+    db.execute(
+        "UPDATE session SET head = ?, digest = ?, recorded_us = ?, properties = ?, revert = ?, ahead = 0 WHERE key = ?",
+        (session.head, session.digest, session.recorded_us, session.properties, session.revert, key),
+    )
     if change.ended or change.live:
         _apply_nodes(db, rows, key, change)
     if change.names:
         db.executemany(
             "REPLACE INTO name VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (key, *pack_id(name.space, name.id), name.space, name.born, name.place, name.slot)
-                for name in change.names
-            ],
+            [(key, *pack_id(space, id), space, *rest) for space, id, *rest in change.names],
         )
         listed = [(key, name.space, name.born, name.id) for name in change.names if name.space in LISTED]
         if listed:
@@ -113,9 +136,6 @@ def apply(db: sqlite3.Connection, rows: Rows, change: Change) -> SessionRow:
         db.executemany("REPLACE INTO span VALUES (?, ?, ?, ?, ?)", [(key, *span) for span in change.spans])
     if change.properties is not None:
         set_properties(db, key, change.properties)
-    if change.request is not None:
-        keep_reply(db, key, change.request.method, change.request.id, change.request.reply)
-    return session
 
 
 def _apply_nodes(db: sqlite3.Connection, rows: Rows, key: int, change: Change) -> None:
@@ -161,8 +181,8 @@ def _write_nodes(db: sqlite3.Connection, written: list[tuple[Any, ...]]) -> None
 
 def _insert_session(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
     key = db.execute(
-        "INSERT INTO session (tenant, id, head, digest, first_us, recorded_us, properties, revert) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO session (tenant, id, head, digest, first_us, recorded_us, properties, revert, ahead) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (session.tenant, session.id, *session[3:]),
     ).lastrowid
     assert key is not None
@@ -208,9 +228,9 @@ def set_properties(db: sqlite3.Connection, key: int, properties: v1.SessionPrope
     db.executemany("INSERT INTO label VALUES (?, ?, ?)", [(key, *label) for label in properties.labels.items()])
 
 
-def keep_reply(db: sqlite3.Connection, key: int, method: str, request_id: str, reply: Reply) -> None:
+def keep_reply(db: sqlite3.Connection, key: int, request: Request) -> None:
     """Keep the reply to a request id while the session lives."""
-    db.execute("REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", (key, request_id, method, *reply))
+    db.execute("REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", (key, request.id, request.method, *request.reply))
 
 
 def _node(node: Node) -> tuple[bytes, bytes, int, int, int, int, int, int | None, int]:

@@ -112,7 +112,6 @@ class Watchers:
             fresh, self._fresh = self._fresh, set()
         found: dict[At, int] = {}
         for at in watched:
-            session = rows.session(*at)
-            found[at] = session.head if session is not None else 0
+            found[at] = rows.head(*at)
         self.wake([at for at, head in found.items() if heads.get(at) != head or at in fresh])
         return found
