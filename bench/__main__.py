@@ -15,8 +15,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import appends, replay
+from bench import appends, imports, rendering, replay
 from turnwire import __version__
+from turnwire.rendering import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ async def _measure(folder: Path, scale: float, console: Console) -> list[Figure]
     compared, size = await replay.replay(folder, int(10_000 * scale))
     note = f"{1e6 / compared.ours_us:,.0f} messages/s, memory {1e6 / compared.limit_us:,.0f}; {size / 1e6:.0f} MB"
     add(Figure(f"replay of {int(10_000 * scale):,} messages / from memory", compared.ratio, 0.5, "high", note))
+    imported = await imports.imports(folder, int(64_000_000 * scale))
+    note = f"{imported.resident / 1e6:.0f} MB resident for a database of {imported.source_bytes / 1e6:.0f} MB"
+    add(Figure("messages/s of an opencode database, imported into the store", imported.rate, 3000, "high", note))
+    for dialect in Dialect:
+        rendered = await rendering.rendering(dialect)
+        note = f"{rendered.ours_us * rendered.units / 1e3:.0f} ms"
+        name = f"1,000 messages assembled, mutated, rendered for {dialect.value} / json.dumps, cost"
+        add(Figure(name, 1 / rendered.ratio, 15, "low", note))
     return figures
 
 

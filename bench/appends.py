@@ -19,7 +19,7 @@ _ROUNDS = 9
 
 
 def open_engine(path: Path) -> Engine:
-    return Engine(SqliteStore.open(path), limits=EMBEDDED)
+    return Engine(SqliteStore.open(path, inline=True), limits=EMBEDDED)  # as turnwire.open does
 
 
 async def begin(engine: Engine, session_id: str) -> None:

@@ -153,6 +153,8 @@ class Rules:
                 return None if self.state.revert is not None else errors.NoOpenRevert
 
     def _message(self, message: v1.User | v1.Assistant, before_id: str) -> type[errors.TurnwireError] | None:
+        if message.id in (before_id, message.parent_id if isinstance(message, v1.Assistant) else ""):
+            return errors.RuleViolation
         hidden = self.state.revert is not None
         there = self.state.places.get(message.id)
         there = None if there is not None and hidden and there.hidden else there
@@ -160,7 +162,7 @@ class Rules:
             return errors.IdInUse
         if before_id and there is not None:
             return errors.PlaceIsFixed
-        if before_id and before_id != message.id:
+        if before_id:
             refusal = self._gone(before_id, finished=True)
             if refusal is errors.MessageRemoved:
                 return refusal
@@ -200,6 +202,8 @@ class Rules:
         return None
 
     def _part_put(self, entry: v1.PartPut) -> type[errors.TurnwireError] | None:
+        if entry.before_id == entry.part.id:
+            return errors.RuleViolation
         refusal = self._gone(entry.message_id)
         if refusal is not None:
             return refusal
@@ -215,15 +219,13 @@ class Rules:
             return errors.PartRemoved
         if there is not None and entry.before_id:
             return errors.PlaceIsFixed
-        if entry.before_id and entry.before_id != part.id:
+        if entry.before_id:
             refusal = self._gone_part(entry.before_id)
             if refusal is errors.PartRemoved:
                 return refusal
             other, _ = self._find(entry.before_id)
             if other is not None and other is not message:
                 return errors.UnknownPart
-        elif entry.before_id and self._gone_part(entry.before_id) is errors.PartRemoved:
-            return errors.PartRemoved
         calls = [each.put.tool.call_id for each in message.places if each.id != part.id]
         if part.tool.call_id and part.tool.call_id in calls:
             return errors.DuplicateCallId

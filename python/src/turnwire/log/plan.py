@@ -139,6 +139,10 @@ def _prompt(draft: Draft, entry: Prepared) -> v1.AppendResult:
             detail=v1.RevisionConflict(expected=record.base_revision, actual=draft.session.head),
             path=f"{entry.path}.base_revision",
         )
+    if record.base_prompt_id and draft.name(PROMPT, record.base_prompt_id) is None:
+        text = "the session has no such prompt record before this one"
+        path = f"{entry.path}.base_prompt_id".lstrip(".")
+        raise errors.UnknownPrompt(text, path=path, prompt_id=record.base_prompt_id)
     if record.context_digest and draft.name(CONTEXT, record.context_digest.hex()) is None:
         raise errors.UnknownContext("the session has no such context", path=f"{entry.path}.context_digest")
     revision = _record(draft, entry)

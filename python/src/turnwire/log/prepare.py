@@ -35,6 +35,7 @@ KIND_ROLES: dict[int, frozenset[int]] = {
 TEXT_KIND, REASONING_KIND, TOOL_KIND = (_KIND_NUMBERS[name] for name in ("text", "reasoning", "tool"))
 
 _PARTS_TAG = wire.PARTS_TAG[0]
+_MOST_PARTS = 10_000  # of one put
 _TERMINAL = (v1.ToolState.TOOL_STATE_COMPLETED, v1.ToolState.TOOL_STATE_ERROR)
 
 
@@ -200,8 +201,16 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
         created.seconds = now_us // 1_000_000
         created.nanos = now_us % 1_000_000 * 1000
     parts = list(message.parts)
+    if len(parts) > _MOST_PARTS:
+        detail = v1.SizeLimit(size=len(parts), limit=_MOST_PARTS, unit="parts")
+        text = f"{len(parts):,} parts in one put, more than the limit of {_MOST_PARTS:,}"
+        raise errors.RequestTooLarge(text, detail=detail, path=f"{path_of_message}.parts")
     _fill_in_ids(parts, path_of_message)
     rules.require(put, path, stored=True)
+    if put.before_id == message.id:
+        raise _self(f"{path}.before_id")
+    if isinstance(message, v1.Assistant) and message.parent_id == message.id:
+        raise _self(f"{path_of_message}.parent_id")
     prepared = Prepared(number, b"", path, False, id=message.id, turn_id=message.turn_id, before_id=put.before_id)
     prepared.sealed = isinstance(message, v1.Assistant) and message.time.HasField("completed")
     payload = put.SerializeToString(deterministic=True)
@@ -221,6 +230,10 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
         prepared.parts.append(placed)
     prepared.references = references(put, path) if refers else _header_references(put, message, path, path_of_message)
     return prepared
+
+
+def _self(path: str) -> errors.RuleViolation:
+    return errors.RuleViolation([errors.Violation(path, "turnwire.self", "names the very thing that it is in")])
 
 
 def _fill_in_ids(parts: list[v1.PromptPart], path: str) -> None:
@@ -303,6 +316,8 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
     part = put.part
     part.id = part.id or ids.new(ids.PART)
     rules.require(put, path, stored=True)
+    if put.before_id == part.id:
+        raise _self(f"{path}.before_id")
     stored = part.SerializeToString(deterministic=True)
     _check_size(len(stored), part_bytes, f"{path}.part")
     prepared = Prepared(PART, b"", path, False, owner_id=put.message_id, before_id=put.before_id)

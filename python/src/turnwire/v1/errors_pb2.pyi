@@ -618,7 +618,7 @@ class SizeLimit(_message.Message):
     limit: _builtins.int
     """The limit."""
     unit: _builtins.str
-    """The unit of both: "bytes" or "entries"."""
+    """The unit of both: "bytes", "entries" or "parts"."""
     def __init__(
         self,
         *,

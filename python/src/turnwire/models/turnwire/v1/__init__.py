@@ -4517,7 +4517,7 @@ class SizeLimit(betterproto2.Message):
 
     unit: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The unit of both: "bytes" or "entries".
+    The unit of both: "bytes", "entries" or "parts".
     """
 
 
