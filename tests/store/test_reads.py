@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -173,9 +174,9 @@ def some(snapshot: Snapshot, revision: int, first: tuple[bytes, bytes], limit: i
     return list(islice(snapshot.versions(revision, first, None), limit))
 
 
-def as_at(versions: list[Version], revision: int) -> list[Version]:
-    """The versions without what they know of later revisions."""
-    return [(*version[:5], min(version[5], revision + 1), version[6]) for version in versions]
+def as_at(versions: list[Version]) -> list[tuple[Any, ...]]:
+    """The versions without their last deltas: a store may know later ones, and what is built of them is the same."""
+    return [(*version[:5], version[6]) for version in versions]
 
 
 async def check_reads(stores: Stores) -> None:
@@ -188,16 +189,16 @@ async def check_reads(stores: Stores) -> None:
         ]
     for revision in range(1, head + 1):
         expected = shown(fold(entries, revision))
-        whole = as_at(await all_versions(reference.store, "s", revision), revision)
+        whole = as_at(await all_versions(reference.store, "s", revision))
         for engine in stores.engines:
             assert await replayed(engine, "s", revision) == expected
             for limit in (1000, 1, 2, 3):
                 paged = await all_versions(engine.store, "s", revision, limit=limit)
-                assert as_at(paged, revision) == whole
+                assert as_at(paged) == whole
             await check_bounds(engine.store, revision, whole)
 
 
-async def check_bounds(store: Store, revision: int, whole: list[Version]) -> None:
+async def check_bounds(store: Store, revision: int, whole: list[tuple[Any, ...]]) -> None:
     """Every range of versions, and the headers backwards."""
     session = await store.session("", "s")
     places = [version[:2] for version in whole]

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.builders import CALLER, append, get_session, opened, read, replay, user
+from tests.store.test_sqlite_tail import indexed
 from turnwire import v1
 from turnwire.engine import Engine
+from turnwire.log.fold import fold
 from turnwire.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +114,66 @@ async def test_killed_in_the_middle_of_a_load(tmp_path: Path) -> None:
     # The next goes on from there.
     response = await append(engine, "s", user("next"))
     assert response.head.revision == len(ids) + 3
+    await engine.close()
+
+
+async def test_what_a_killed_process_had_not_indexed(tmp_path: Path) -> None:
+    """Its last entries are there for who may only read, who goes on, and who reads then."""
+    path = tmp_path / "t.db"
+    process = start("turns", path)
+    engine = Engine(SqliteStore.open(path))
+    await opened(engine)
+    await engine.close()
+    assert line(process) == "ready"
+    for at in range(100):
+        go(process, say=f"u{at}")
+        assert line(process) == str(at + 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert indexed(path) == (66, True)
+    wanted = [f"u{at}" for at in range(100)]
+    reading = Engine(SqliteStore.open(path, read_only=True))
+    assert (await replay(reading, "s")).ids == wanted
+    assert (await replay(reading, "s", 80)).ids == wanted[:78]
+    assert (await get_session(reading, "s")).head.revision == 102
+    await reading.close()
+    assert indexed(path) == (66, True)
+    engine = Engine(SqliteStore.open(path))
+    assert (await append(engine, "s", user("next"))).head.revision == 103
+    assert indexed(path) == (66, True)
+    assert (await replay(engine, "s")).ids == [*wanted, "next"]
+    assert indexed(path) == (103, False)
+    assert (await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="s"))).sound
+    await engine.close()
+
+
+async def test_processes_take_turns_on_one_session(tmp_path: Path) -> None:
+    """Each knows what the others have appended, and the index in the file is never wrong."""
+    path = tmp_path / "t.db"
+    engine = Engine(SqliteStore.open(path, inline=True))
+    await opened(engine)
+    processes = [start("turns", path) for _ in range(2)]
+    assert [line(process) for process in processes] == ["ready", "ready"]
+    revision = 2
+    for at in range(150):
+        for process in processes:
+            go(process, say=f"p{revision}")
+            revision += 1
+            assert line(process) == str(revision)
+        revision += 1
+        assert (await append(engine, "s", user(f"p{revision - 1}"))).head.revision == revision
+        if at % 40 == 13:  # indexes what all three have appended
+            assert (await replay(engine, "s", last_turns=1)).ids[-1] == f"p{revision - 1}"
+    for process in processes:
+        assert rest(process) == []
+    await engine.close()
+    assert indexed(path) == (452, False)
+    engine = Engine(SqliteStore.open(path))
+    entries = await read(engine, "s")
+    assert [entry.revision for entry in entries] == list(range(1, 453))
+    for at in (*range(3, 452, 37), 452):
+        assert (await replay(engine, "s", at)).ids == [message.id for message in fold(entries, at).messages()]
+    assert (await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="s"))).sound
     await engine.close()
 
 

@@ -79,11 +79,22 @@ async def tail(path: Path) -> None:
                 return
 
 
+async def turns(path: Path) -> None:
+    """At every line that comes in, append a message with its text to one session."""
+    engine = Engine(SqliteStore.open(path, inline=True))
+    say("ready")
+    for line in sys.stdin:
+        response = await append(engine, "s", user(line.strip(), text_part("", "x" * 100)))
+        say(str(response.head.revision))
+    await engine.close()
+
+
 COMMANDS: dict[str, Callable[[Path], Awaitable[None]]] = {
     "open": open_only,
     "load": load,
     "fill": fill,
     "tail": tail,
+    "turns": turns,
 }
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
-from functools import lru_cache
 
 from turnwire import ids
 from turnwire.log import wire
@@ -31,9 +30,11 @@ _PACK = bytes.maketrans(_OURS, _BASE64)
 _UNPACK = bytes.maketrans(_BASE64, _OURS)
 
 
-@lru_cache(maxsize=4096)
 def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
     """The form of an id and what of it is stored."""
+    digits = made_digits(space, id)
+    if digits is not None:
+        return MADE, a2b_base64(digits.encode().translate(_PACK))
     form = MADE
     prefix = _PREFIXES.get(space)
     if prefix is not None and id.startswith(prefix):

@@ -177,9 +177,9 @@ class Tails:
         self._heads.clear()
         self._tails.clear()
 
-    def shrink(self, wanted: int = SESSIONS) -> None:
+    def shrink(self) -> None:
         """Forget the sessions that were least recently written to, and index them before."""
-        while len(self._tails) > wanted:
+        while len(self._tails) > SESSIONS:
             at, tail = next(iter(self._tails.items()))
             if tail.checked == self._changes:  # else others may have written to it: whoever needs it will see
                 self.index(at, tail)
