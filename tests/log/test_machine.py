@@ -166,8 +166,6 @@ class Rules:
             refusal = self._gone(before_id, finished=True)
             if refusal is errors.MessageRemoved:
                 return refusal
-        elif before_id and self._gone(before_id, finished=True) is errors.MessageRemoved:
-            return errors.MessageRemoved
         parts = {part.id: part for part in there.places if not part.hidden} if there is not None else {}
         gone = set(self.gone)
         if there is not None and hidden:

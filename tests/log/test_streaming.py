@@ -238,12 +238,13 @@ class TestWhere:
 
 
 async def test_a_text_cannot_stream_past_the_limit_of_a_part(store: Store) -> None:
-    engine = Engine(store, limits=Limits(part_bytes=100))
-    await opened(engine, "s", assistant("a", text("p")), delta("p", 0, "x" * 99))
-    await append(engine, "s", delta("p", 99, "x"))
-    with refused(errors.PartTooLarge, "entries[0].delta.text") as caught:
-        await append(engine, "s", delta("p", 100, "y"))
-    assert caught.value.detail == v1.SizeLimit(size=101, limit=100, unit="bytes")
+    engine = Engine(store, limits=Limits(part_bytes=200))
+    await opened(engine, "s", assistant("a", text("p")), delta("p", 0, "x" * 150))
+    await append(engine, "s", delta("p", 150, "x"))
+    with refused(errors.PartTooLarge, "entries[0].delta.text", part_id="p") as caught:
+        await append(engine, "s", delta("p", 151, "y" * 50))
+    assert isinstance(caught.value.detail, v1.SizeLimit)
+    assert caught.value.detail.size > caught.value.detail.limit == 200
 
 
 async def test_C7_an_append_that_failed_and_was_sent_again_is_there_once(engine: Engine) -> None:

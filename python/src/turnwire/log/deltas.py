@@ -14,6 +14,8 @@ from turnwire.log.draft import Draft
 from turnwire.log.prepare import Prepared
 from turnwire.store.base import HEADER_SLOT, PART, EntryRow, Node
 
+# The most bytes that the tags and lengths around the texts of a part can take beside those that it was put with.
+_AROUND = 16
 _TARGETS = {
     prepare.TEXT_KIND: {"text"},
     prepare.REASONING_KIND: {"text"},
@@ -51,9 +53,20 @@ def append(draft: Draft, entry: Prepared) -> v1.AppendResult:
             path=f"{entry.path}.offset",
             part_id=delta.part_id,
         )
+    grown = node.grown + len(getattr(delta, target).encode())
+    if entry.limit and node.length + grown + _AROUND > entry.limit:
+        detail = v1.SizeLimit(size=node.length + grown + _AROUND, limit=entry.limit, unit="bytes")
+        text = f"the part would have more bytes than the limit of {entry.limit:,}"
+        raise errors.PartTooLarge(text, detail=detail, path=f"{entry.path}.{target}", part_id=delta.part_id)
     revision = draft.record(entry.field, entry.payload, previous=node.delta, ignorable=entry.ignorable)
-    draft.touch(node._replace(delta=revision))
+    draft.touch(node._replace(delta=revision, grown=grown))
     return v1.AppendResult(revision=revision)
+
+
+def size(payload: bytes) -> int:
+    """The bytes of text that a stored delta adds."""
+    delta = v1.PartDelta.FromString(payload)
+    return len(getattr(delta, delta.WhichOneof("target") or "text").encode())
 
 
 def chain(entry: Callable[[int], EntryRow], last: int, revision: int) -> list[EntryRow]:

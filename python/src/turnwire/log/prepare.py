@@ -112,6 +112,7 @@ class Prepared:
     before_id: str = ""
     message: Message | None = None
     dated: bool = True
+    limit: int = 0
     header_offset: int = 0
     header_length: int = 0
     sealed: bool = False
@@ -171,18 +172,14 @@ def _plain(payload: Message, number: int, path: str, now_us: int, part_bytes: in
             payload.created.FromMicroseconds(now_us)
     rules.require(payload, path)
     stored = payload.SerializeToString(deterministic=True)
-    if isinstance(payload, v1.PartDelta):
-        # A text that streams is held to the limit of the part that it makes.
-        target = payload.WhichOneof("target") or ""
-        _check_size(payload.offset + len(getattr(payload, target).encode()), part_bytes, f"{path}.{target}")
-    else:
+    if not isinstance(payload, v1.PartDelta):  # which is held to the limit of the part that it makes
         large = f"{path}.mutations".lstrip(".") if isinstance(payload, v1.PromptRecord) else path
         _check_size(len(stored), part_bytes, large)
     if isinstance(payload, v1.PromptContext | v1.PromptRendering):
         id = sha256(stored).hexdigest()
     else:
         id = payload.id if isinstance(payload, v1.Turn | v1.PromptRecord) else ""
-    prepared = Prepared(number, stored, path, False, id=id, message=payload, dated=dated)
+    prepared = Prepared(number, stored, path, False, id=id, message=payload, dated=dated, limit=part_bytes)
     prepared.references = references(payload, path)
     return prepared
 

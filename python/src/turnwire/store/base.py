@@ -76,6 +76,7 @@ class Node(NamedTuple):
     sealed: bool  # part: takes no more deltas; header: the message has ended
     turn: int  # header: revision of the message's turn
     delta: int  # part: revision of the last delta on this version; 0: none
+    grown: int = 0  # part: bytes of text that deltas have added to this version
 
 
 class Name(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from turnwire import errors, v1
-from turnwire.log import digest
+from turnwire.log import deltas, digest
 from turnwire.store.base import (
     HEADER_SLOT,
     LAST_FIELD,
@@ -383,10 +383,11 @@ def _fork(parent: _Session, revision: int, adapt: Callable[[EntryRow], bytes], i
         if node.ended <= revision:
             child.past.append(node)
     for node in _valid(parent, revision):
-        last = node.delta
+        last, grown = node.delta, node.grown
         while last > revision:
+            grown -= deltas.size(parent.entries[last - 1].payload)
             last = parent.entries[last - 1].previous
-        child.live[node.place, node.slot] = node._replace(ended=0, delta=last)
+        child.live[node.place, node.slot] = node._replace(ended=0, delta=last, grown=grown)
     child.order = sorted(child.live)
     for of, names in parent.names.items():
         kept = [name for name in names if name.born <= revision]

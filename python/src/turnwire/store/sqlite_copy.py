@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 from turnwire import errors, v1
-from turnwire.log import digest
+from turnwire.log import deltas, digest
 from turnwire.store.base import EntryRow, Request, SessionRow
 from turnwire.store.sqlite_rows import Rows, base
 from turnwire.store.sqlite_schema import REVISION_MASK
@@ -18,15 +18,15 @@ _REST = "mark, revision, back, start, length, turn"
 _COPY_INDEX = (
     # Versions that had ended, versions that have ended since, and versions that are still live.
     f"""
-    INSERT INTO past SELECT :child, ended, place, slot, {_REST}, delta FROM past
+    INSERT INTO past SELECT :child, ended, place, slot, {_REST}, delta, grown FROM past
     WHERE session = :parent AND ended <= :revision
     """,
     f"""
-    INSERT INTO node SELECT :child, place, slot, {_REST}, delta, NULL FROM past
+    INSERT INTO node SELECT :child, place, slot, {_REST}, delta, grown, NULL FROM past
     WHERE session = :parent AND ended > :revision AND revision <= :revision
     """,
     f"""
-    INSERT INTO node SELECT :child, place, slot, {_REST}, delta, run FROM node
+    INSERT INTO node SELECT :child, place, slot, {_REST}, delta, grown, run FROM node
     WHERE session = :parent AND revision <= :revision
     """,
     """
@@ -120,18 +120,19 @@ def _copy_entries(
 def _cut_deltas(db: sqlite3.Connection, rows: Rows, parent: SessionRow, child: SessionRow) -> None:
     """Let the live parts of a fork that have got deltas since end at the last one that was copied."""
     late = db.execute(
-        "SELECT place, slot, revision, revision + delta FROM node WHERE session = ? AND revision + delta > ?",
+        "SELECT place, slot, revision, revision + delta, grown FROM node WHERE session = ? AND revision + delta > ?",
         (child.key, child.head),
     ).fetchall()
-    for place, slot, put, last in late:
+    for place, slot, put, last, grown in late:
         while last > child.head:  # these deltas lie in the parent only
             row = rows.entry(parent, last)
             if row is None:
                 raise errors.CorruptData("an entry of the log is missing", revision=last)
+            grown -= deltas.size(row.payload)
             last = row.previous
         db.execute(
-            "UPDATE node SET delta = ? WHERE session = ? AND place = ? AND slot = ?",
-            (last - put if last else 0, child.key, place, slot),
+            "UPDATE node SET delta = ?, grown = ? WHERE session = ? AND place = ? AND slot = ?",
+            (last - put if last else 0, grown, child.key, place, slot),
         )
 
 

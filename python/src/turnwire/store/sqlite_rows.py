@@ -35,7 +35,7 @@ SESSION_COLUMNS = "tenant, id, key, head, digest, first_us, recorded_us, propert
 # In the order of the fields of Node; 1 and 0 stand for the booleans.
 _NODE = (
     "place, slot, mark >> 1, revision, revision - back, {ended}, start, length, mark & 1, "
-    "ifnull(revision - turn, 0), iif(delta, revision + delta, 0)"
+    "ifnull(revision - turn, 0), iif(delta, revision + delta, 0), grown"
 )
 _LIVE = _NODE.format(ended="0")
 _PAST = _NODE.format(ended="ended")

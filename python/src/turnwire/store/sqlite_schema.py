@@ -87,6 +87,7 @@ _VERSION_1 = (
         length INTEGER NOT NULL,
         turn INTEGER,                  -- header: revisions back to the turn; NULL: none
         delta INTEGER NOT NULL,        -- part: revisions on to the last delta; 0: none
+        grown INTEGER NOT NULL,        -- part: bytes of text that deltas have added
         run BLOB,                      -- header: the parts packed behind it (sqlite_pack); NULL: none
         PRIMARY KEY (session, place, slot)
     ) STRICT, WITHOUT ROWID
@@ -105,6 +106,7 @@ _VERSION_1 = (
         length INTEGER NOT NULL,
         turn INTEGER,
         delta INTEGER NOT NULL,
+        grown INTEGER NOT NULL,
         PRIMARY KEY (session, ended, place, slot)
     ) STRICT, WITHOUT ROWID
     """,

@@ -165,7 +165,7 @@ def _apply_nodes(db: sqlite3.Connection, rows: Rows, key: int, change: Change) -
         gone = [(key, node.place, node.slot) for node in change.ended if (node.place, node.slot) not in own]
         db.executemany("DELETE FROM node WHERE session = ? AND place = ? AND slot = ?", gone)
         db.executemany(
-            "INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(key, node.ended, *_node(node)) for node in change.ended],
         )
     _write_nodes(db, [(key, *_node(node), None if slot else runs.get(place)) for (place, slot), node in own.items()])
@@ -180,7 +180,7 @@ def _unpack(db: sqlite3.Connection, rows: Rows, key: int, place: bytes, touched:
 
 
 def _write_nodes(db: sqlite3.Connection, written: list[tuple[Any, ...]]) -> None:
-    db.executemany("REPLACE INTO node VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", written)
+    db.executemany("REPLACE INTO node VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", written)
 
 
 def _insert_session(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
@@ -237,9 +237,9 @@ def keep_reply(db: sqlite3.Connection, key: int, request: Request) -> None:
     db.execute("REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", (key, request.id, request.method, *request.reply))
 
 
-def _node(node: Node) -> tuple[bytes, bytes, int, int, int, int, int, int | None, int]:
+def _node(node: Node) -> tuple[bytes, bytes, int, int, int, int, int, int | None, int, int]:
     """The columns of a node from its place on."""
-    place, slot, kind, revision, born, _, offset, length, sealed, turn, delta = node
+    place, slot, kind, revision, born, _, offset, length, sealed, turn, delta, grown = node
     return (
         place,
         slot,
@@ -250,4 +250,5 @@ def _node(node: Node) -> tuple[bytes, bytes, int, int, int, int, int, int | None
         length,
         revision - turn if turn else None,
         delta - revision if delta else 0,
+        grown,
     )
