@@ -74,12 +74,7 @@ class Draft:
             self.session,
             self._entries,
             self._ended,
-            {
-                (place, slot): node
-                for place, slots in self._nodes.items()
-                for slot, node in slots.items()
-                if node is not None
-            },
+            {(node.place, node.slot): node for slots in self._nodes.values() for node in slots.values() if node},
             [name for of in self._names.values() for rows in of.values() for name in rows],
             list(self._spans.values()),
             self._properties,

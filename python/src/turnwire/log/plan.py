@@ -35,6 +35,7 @@ _SPACES: dict[int, tuple[int, str, type[errors.TurnwireError]]] = {
     options_pb2.REF_KIND_PART: (PART, "part", errors.UnknownPart),
     options_pb2.REF_KIND_PROMPT: (PROMPT, "prompt", errors.UnknownPrompt),
 }
+_TURN = options_pb2.REF_KIND_TURN
 _ROLES = {prepare.USER: options_pb2.ROLE_USER, prepare.ASSISTANT: options_pb2.ROLE_ASSISTANT}
 
 
@@ -406,6 +407,8 @@ def _finish_revert(draft: Draft) -> None:
 def _check_references(draft: Draft, entry: Prepared) -> None:
     """References must exist after the whole request. One to something removed since stays a good reference."""
     for reference in entry.references:
+        if reference.value == entry.turn_id and reference.kind == _TURN and entry.turn_id not in draft.awaited:
+            continue  # it was there when the message was put, or has come since
         space, noun, refusal = _SPACES[reference.kind]
         if draft.name(space, reference.value) is None:
             error = refusal(f"the session has no such {noun}", path=reference.path)

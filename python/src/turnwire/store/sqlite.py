@@ -95,8 +95,10 @@ class SqliteStore:
     # Writing
 
     async def write(self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]) -> T:
+        if self._writer is None:
+            raise _read_only()
         at = (tenant, session_id)
-        return await self._submit(lambda batch: batch.write(at, step), short=True)
+        return await self._writer.submit(lambda batch: batch.write(at, step), short=True)
 
     async def fork(
         self,
@@ -123,10 +125,10 @@ class SqliteStore:
 
         return await self._submit(run)
 
-    async def _submit(self, run: Callable[[Batch], T], *, short: bool = False) -> T:
+    async def _submit(self, run: Callable[[Batch], T]) -> T:
         if self._writer is None:
-            raise errors.StoreReadOnly("the store was opened for reading")
-        return await self._writer.submit(run, short=short)
+            raise _read_only()
+        return await self._writer.submit(run)
 
     # Reading
 
@@ -259,6 +261,10 @@ class SqliteStore:
             self._connections.append(db)
             rows = self._local.rows = Rows(db, self._writer.newest) if self._writer is not None else Rows(db)
         return rows
+
+
+def _read_only() -> errors.StoreReadOnly:
+    return errors.StoreReadOnly("the store was opened for reading")
 
 
 def _entry(rows: Rows, session: SessionRow, revision: int) -> EntryRow:
