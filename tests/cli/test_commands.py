@@ -38,7 +38,7 @@ ANSWERS: list[tuple[list[str], str]] = [
 
 # A command that fails, its exit code, and how its one line on stderr begins.
 FAILURES: list[tuple[list[str], int, str]] = [
-    (["show", "ses_none"], 3, "SESSION_NOT_FOUND: there is no such session (session_id ses_none). Create it."),
+    (["show", "ses_none"], 3, "SESSION_NOT_FOUND: there is no such session (session_id ses_none). Check the id; "),
     (["show", SESSION, "--message", "msg_none"], 3, "MESSAGE_NOT_FOUND: message_id: "),
     (["show", "not an id"], 2, "RULE_VIOLATION: session_id: "),
     (["replay", SESSION, "--revision", "99"], 2, "REVISION_OUT_OF_RANGE: revision: the head is 16. Use a revision"),
@@ -62,6 +62,7 @@ FAILURES: list[tuple[list[str], int, str]] = [
     (["delete", SESSION], 2, "delete asks before it deletes"),
     (["verify"], 2, "verify takes ids of sessions, or --all"),
     (["verify", "ses_none"], 3, "SESSION_NOT_FOUND: "),
+    (["verify", SESSION, "no id"], 2, "an id has 1 to 128 characters"),
     (["sessions", "--colour", "red"], 2, "No such option: --colour"),
     (["sessions", "--label", "red"], 2, "--label takes KEY=VALUE"),
     (["sessions", "--since", "soon"], 2, "--since takes a time"),

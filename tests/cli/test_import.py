@@ -257,3 +257,13 @@ async def test_a_reading_process_that_breaks_off(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(RuntimeError, match="broke off"):
             async for _ in bring(store, OPENCODE, [], Report(), apart=True):
                 pass
+
+
+@pytest.mark.parametrize("program", ["opencode", "turnwire"])
+def test_a_path_that_names_nothing_is_wrong_usage(tmp_path: Path, program: str) -> None:
+    """Beside others it is refused and stops none."""
+    none = tmp_path / "none.json"
+    ran = run("--db", tmp_path / "a.db", "import", program, none)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"turnwire: error: there is no file or directory {none}\n"
+    assert not (tmp_path / "a.db").exists()

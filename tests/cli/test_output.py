@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.support import run
 from turnwire import errors, v1
 from turnwire.cli.app import Shared
 from turnwire.cli.output import EXIT_CODES, ExitCode, Output, exit_code, explain, has_unknown_fields, what_to_do
@@ -135,3 +136,16 @@ def test_labels() -> None:
     for wrong in (["a"], ["=1"], ["a=1", "a=2"]):
         with pytest.raises(Usage, match="--label"):
             labels_of(wrong)
+
+
+def test_help_says_that_two_sources_are_an_error() -> None:
+    told = " ".join(run("--help").out.split())
+    assert "Without these options TURNWIRE_DB or TURNWIRE_SERVER tells; it is an error if both are set." in told
+    ran = run("sessions", env={"TURNWIRE_DB": "a", "TURNWIRE_SERVER": "h:1"})
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "TURNWIRE_DB and TURNWIRE_SERVER exclude each other" in ran.err
+
+
+def test_advice_of_the_command_line_is_for_its_users() -> None:
+    for error in (errors.SessionNotFound("x"), errors.TurnNotFound("x"), errors.PromptNotFound("x")):
+        assert "`turnwire " in explain(error)

@@ -9,6 +9,7 @@ import select
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -152,6 +153,59 @@ def test_serve_says_where_it_listens_and_drains_on_sigterm(db: Path) -> None:
     assert (ran.code, ran.err.startswith("turnwire: error: UNAVAILABLE: ")) == (5, True)
 
 
+@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_heeds_signals_as_soon_as_it_says_that_it_listens(db: Path, number: signal.Signals, at: int) -> None:
+    with serving(db) as (_, server):
+        server.send_signal(number)
+        assert server.wait(WAIT) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+
+
+# A module that is needed at once takes as long to load as the test wants.
+SLOW = """
+import sys, time
+print("loading", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("args", [["show", SESSION], ["tail", SESSION], ["serve"], ["--version"]])
+def test_an_interrupt_while_the_program_is_loaded(tmp_path: Path, args: list[str]) -> None:
+    (tmp_path / "typer.py").write_text(SLOW)
+    env = environment(PYTHONPATH=str(tmp_path))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command("--db", "none.db", *args), stdout=pipe, stderr=pipe, env=env) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            assert child.stdout.readline() == b"loading\n"
+            child.send_signal(signal.SIGINT)
+            assert child.wait(WAIT) == 130
+            assert child.stderr.read() == b""
+        finally:
+            child.kill()
+
+
+# The interpreter's own start cannot be made quiet, so that the time runs from its end.
+STARTED = "from turnwire.cli import main; print('started', flush=True); main()"
+
+
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5])
+def test_an_interrupt_at_any_time(db: Path, after: float) -> None:
+    """While the program is loaded, while the store is opened, and then."""
+    args = [sys.executable, "-c", STARTED, "--db", str(db), "tail", SESSION]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(args, stdout=pipe, stderr=pipe, env=environment()) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"started\n"
+        time.sleep(after)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=WAIT)
+        assert (child.returncode, err) == (130, b"")
+
+
 def test_serve_on_a_socket_with_limits(tmp_path: Path) -> None:
     socket = tmp_path / "s"
     limits = ("--part-bytes", "1000", "--request-bytes", "70000", "--append-entries", "7")
@@ -210,6 +264,27 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert (ran.code, f"{tmp_path}/turnwire/turnwire.db" in ran.err) == (3, True)
 
 
+@pytest.mark.parametrize(
+    "args", [["sessions"], ["show", SESSION], ["fork", SESSION], ["verify", "--all"], ["export", "--all"], ["info"]]
+)
+def test_an_empty_file_is_not_made_a_store(tmp_path: Path, args: list[str]) -> None:
+    db = tmp_path / "empty.db"
+    db.touch()
+    ran = run("--db", db, *args)
+    assert (ran.code, ran.err.startswith(f"turnwire: error: NOT_FOUND: the file {db} is empty, and no store")) == (
+        3,
+        True,
+    )
+    assert (db.stat().st_size, [each.name for each in tmp_path.iterdir()]) == (0, ["empty.db"])
+
+
+def test_an_import_takes_an_empty_file(tmp_path: Path) -> None:
+    db = tmp_path / "empty.db"
+    db.touch()
+    import_into(["--db", str(db)], EXPORT)
+    assert run("--db", db, "show", SESSION).code == 0
+
+
 def test_files_that_are_no_stores(tmp_path: Path) -> None:
     text = tmp_path / "text.db"
     text.write_text("hello")
@@ -236,6 +311,20 @@ def test_damage_is_a_finding_and_does_not_stop_the_others(db: Path) -> None:
     assert ran.code == 1
     assert sorted(line.get("sound", False) for line in ran.lines) == [False, True]
     assert "NOT SOUND" in run("--db", db, "verify", "--all").out
+    # One that is not there stops the others neither, and damage is the worse finding.
+    ran = run("--db", db, "verify", "ses_none", SESSION, "ses_other", "--json")
+    assert (ran.code, [line["sessionId"] for line in ran.lines]) == (1, [SESSION, "ses_other"])
+    assert ran.err.startswith("turnwire: error: SESSION_NOT_FOUND: ")
+
+
+def test_verify_goes_on_behind_a_session_that_is_not_there(where: list[str], copy: str) -> None:
+    ran = run(*where, "verify", "ses_none", copy, "ses_never", SESSION)
+    assert ran.code == 3
+    assert [line.split()[:2] for line in ran.out.splitlines()] == [["sound", copy], ["sound", SESSION]]
+    assert [line.partition(" (")[2].partition(")")[0] for line in ran.err.splitlines()] == [
+        "session_id ses_none",
+        "session_id ses_never",
+    ]
 
 
 def test_an_unreachable_server(tmp_path: Path) -> None:

@@ -136,13 +136,14 @@ class TestLostReplies:
         turn = await session.start_turn("build", model=MODEL)
         async with turn.answer(flush_seconds=60) as answer:
             await answer.text("first ")
+            await answer.text("second ")
             store.losses = 5  # as often as a call is tried
             with pytest.raises(errors.StoreBusy):
                 await answer.flush()
-            await answer.text("second")
+            await answer.text("third")
         revision = (await session.history()).head.revision
-        assert (await session.history()).messages[-1].parts[0].text.text == "first second"
-        assert revision == 7  # properties, turn, message, part, two deltas, end
+        assert (await session.history()).messages[-1].parts[0].text.text == "first second third"
+        assert revision == 8  # properties, turn, message, part, three deltas, end
 
 
 class TestRequestIds:

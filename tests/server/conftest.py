@@ -55,8 +55,7 @@ async def main(address, path, grace):
     to_stream(sys.stderr)
     store = SqliteStore.open(path) if path else MemoryStore()
     async with Server(Engine(store), Options(address=address, grace=float(grace))) as server:
-        print(server.address, flush=True)
-        await server.serve_until_signal()
+        await server.serve_until_signal(lambda: print(server.address, flush=True))
 
 asyncio.run(main(*sys.argv[1:]))
 """

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -242,14 +243,58 @@ class TestSizes:
             with pytest.raises(errors.PartTooLarge):
                 await client.append("ses_1", [turn(), user("msg_1", "x" * 2000)], create=True)
 
-    async def test_a_request_over_the_limit_ends_an_append_stream_clearly(self, client: turnwire.Client) -> None:
+    async def test_any_client_is_told_the_reason(self, channel: grpc.aio.Channel) -> None:
+        """The handlers refuse it, since gRPC would send a bare status; on a call and on one that streams."""
+        for name, request in (
+            ("Append", turnwire.append_request("ses_1", [user("msg_1", "x" * (17 << 20))])),
+            ("MutatePrompt", v1.MutatePromptRequest(session_id="ses_1", profile="x" * (17 << 20))),
+        ):
+            method = METHODS[name]
+            kind = channel.unary_stream if method.responses_stream else channel.unary_unary
+            call: Any = kind(method.path, request_serializer=_bytes)(request)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await (call.read() if method.responses_stream else call)
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            error = status.from_rpc(caught.value)
+            assert type(error) is errors.RequestTooLarge
+            assert error.detail == v1.SizeLimit(size=request.ByteSize(), limit=16 << 20, unit="bytes")
+            assert (error.reason_name, error.path) == ("REQUEST_TOO_LARGE", "")
+
+    async def test_at_the_limit_and_a_byte_over_it(self) -> None:
+        engine = Engine(MemoryStore(), limits=Limits(part_bytes=4000, request_bytes=5000))
+        async with (
+            Server(engine, Options(address="127.0.0.1:0")) as server,
+            turnwire.Client.connect(server.address) as client,
+        ):
+            await client.append("ses_1", [turn()], create=True)
+            request = turnwire.append_request("ses_1", [user("msg_1", "x" * 3000, "y" * 1000)], request_id="r-1")
+            request.entries[0].user.user.parts[1].text.text += "y" * (5000 - request.ByteSize())
+            assert request.ByteSize() == 5000
+            await client.append("ses_1", request.entries, request_id="r-1")
+            request.entries[0].user.user.parts[1].text.text += "y"
+            with pytest.raises(errors.RequestTooLarge) as large:
+                await client.append("ses_1", request.entries, request_id="r-1")
+            assert large.value.detail == v1.SizeLimit(size=5001, limit=5000, unit="bytes")
+
+    async def test_far_over_the_limit_grpc_refuses(self, client: turnwire.Client) -> None:
+        with pytest.raises(errors.RequestTooLarge) as large:
+            await client.append("ses_1", [user("msg_1", "x" * (33 << 20))], create=True)
+        assert large.value.path == "entries[0].user.user.parts[0]"
+
+    async def test_a_request_over_the_limit_does_not_end_an_append_stream(self, client: turnwire.Client) -> None:
         await client.append("ses_1", [turn()], create=True)
         requests = [
             turnwire.append_request("ses_1", [user("msg_1", "a")]),
             turnwire.append_request("ses_1", [user("msg_2", "x" * (17 << 20))]),
+            turnwire.append_request("ses_1", [user("msg_3", "b")]),
         ]
-        with pytest.raises(errors.RequestTooLarge):
-            [outcome async for outcome in client.append_stream(requests)]
+        first, large, last = [outcome async for outcome in client.append_stream(requests)]
+        assert isinstance(first, v1.AppendResponse)
+        assert isinstance(large, errors.RequestTooLarge)
+        assert isinstance(large.detail, v1.SizeLimit)
+        assert large.detail.limit == 16 << 20
+        assert isinstance(last, v1.AppendResponse)
+        assert last.head.revision == 4
 
     async def test_embedded_stores_have_a_limit_too(self) -> None:
         limits = Limits(part_bytes=1000, request_bytes=5000)
@@ -312,3 +357,7 @@ def test_the_service_config_names_what_may_be_tried_again() -> None:
     assert named == METHODS.keys() - {"AppendStream", "DeleteSession"}
     assert {each["service"] for each in config["name"]} == {SERVICE}
     assert config["retryPolicy"]["retryableStatusCodes"] == ["UNAVAILABLE", "CANCELLED"]
+
+
+def _bytes(request: Message) -> bytes:
+    return request.SerializeToString()

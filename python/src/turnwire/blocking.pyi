@@ -22,9 +22,10 @@ from turnwire.calls.history import ReplayItem, SessionHistory, StoredMessage
 from turnwire.calls.prompts import Prompt
 from turnwire.calls.sessions import KEEP, Keep
 from turnwire.engine import EMBEDDED, Limits, Restored
+from turnwire.handle.content import Content
 from turnwire.modelref import ModelLike
 from turnwire.prompt import PromptEditor
-from turnwire.prompt.build import Content, RoleLike
+from turnwire.prompt.build import RoleLike
 from turnwire.rendering import DEFAULTS, Dialect, Options, Rendering
 
 class Service:
@@ -311,7 +312,8 @@ class Service:
         """A handle to work with a session, which is created if there is none of that id; see `turnwire.handle`.
 
         The properties count only if it is created. ``guarded``: appends expect the head that the handle knows, and
-        raise `RevisionConflict` when another writer came first. Raises `SessionDeleted`, `RuleViolation`.
+        raise `RevisionConflict` when another writer came first; ``refresh`` of the handle then takes the new head.
+        Raises `SessionDeleted`, `RuleViolation`.
         """
 
     def __enter__(self) -> Self: ...
@@ -345,6 +347,15 @@ class Session:
     """A session to work with; made by ``open_session``.
 
     Appends of one handle are made one after the other, in the order of the calls.
+
+    When another writer came first, a guarded handle raises `RevisionConflict` from then on, until `refresh` takes the
+    new head: who read what was added can decide again, and nobody writes over it unseen::
+
+        try:
+            await turn.add_user("And now?")
+        except errors.RevisionConflict:
+            for entry in await session.refresh():
+                ...
     """
 
     service: Service
@@ -353,7 +364,16 @@ class Session:
     guarded: bool
 
     def append(self, *entries: EntryLike, request_id: str | None = None) -> v1.AppendResponse:
-        """Append entries, all or none; see ``append`` of the client, whose errors are raised."""
+        """Append entries, all or none; see ``append`` of the client, whose errors are raised.
+
+        A guarded handle raises `RevisionConflict` when another writer came first; see `refresh`.
+        """
+
+    def refresh(self) -> list[v1.Entry]:
+        """Take the head as it now is. Returns the entries up to it that this handle did not know of, in order.
+
+        After a `RevisionConflict` these are what another writer added. Raises what ``tail`` raises.
+        """
 
     def show(self) -> v1.Session:
         """The session as it now is: properties, head, open revert."""
@@ -397,7 +417,11 @@ class Turn:
         """The settings of the turn; they never change."""
 
     def add_user(self, *content: Content, message_id: str = "") -> v1.User:
-        """Append a user message of parts (strings become texts). Returns it as it was sent, with all ids."""
+        """Append a user message of parts. Returns it as it was sent, with all ids.
+
+        Strings become texts; a kind of part, such as ``v1.FilePart``, becomes a part. Raises ValueError for no part at
+        all and TypeError for what is none, beside what ``append`` raises.
+        """
 
     def prompt(self, *, base_revision: int | None = None, profile: str = "") -> PromptDraft:
         """The prompt of the turn as the history at a revision (None: the head) gives it, to be edited.
@@ -450,8 +474,16 @@ class Answer:
     "stop", or, when an exception leaves the block, with a failure (aborted for a cancellation).
 
     `text` and `reasoning` go to the end of the part that is being written and begin a new one when the kind changes.
-    Errors of appends that were put off come out of the next call. What an append is refused for is raised as it is, see
-    ``append`` of the client.
+    What they are given is taken in even when they raise what an append raises, and must not be given again: what is
+    refused is written anew, with the whole part, by the next call for it, by `end_part` or by `finish`.
+
+    Errors of appends that were put off come out of the next call, at the latest of `finish` or the end of the block;
+    where another exception leaves the block they are added to it as a note. What an append is refused for is raised as
+    it is, see ``append`` of the client.
+
+    Once the answer is finished, or its block has ended, every call that would write raises RuntimeError. When the end
+    could not be written now, since the server is not there, the store is full or another writer came before a guarded
+    session, `flush` and `finish` may be tried again even then.
     """
 
     message: v1.Assistant
@@ -476,7 +508,7 @@ class Answer:
         needs no end of its own and costs less without. ``metadata``: a JSON object, as text or to be written as text.
         """
 
-    def part(self, part: v1.PromptPart) -> str:
+    def part(self, part: Content) -> str:
         """Put any part at the end, or, by its id, in the place that it has. Returns its id."""
 
     def tool(
@@ -494,7 +526,7 @@ class Answer:
         """
 
     def flush(self) -> None:
-        """Append the text that still waits."""
+        """Append what still waits. Raises what an append raises, put off or not."""
 
     def finish(
         self,
@@ -507,7 +539,8 @@ class Answer:
         """End the message: append what waits, and the header with its end. Returns the header.
 
         ``finish``: why the model ended, as the runtime names it; None: it did not end regularly. Once the message has
-        ended it takes no more text. Raises RuntimeError when it was finished before.
+        ended it takes nothing more. Raises RuntimeError when it was finished before. When an append that was put off is
+        refused, that is raised and the message is not ended.
         """
 
     def fail(self, failure: v1.Failure | BaseException, *, usage: v1.Usage | None = None) -> v1.Assistant:
@@ -519,7 +552,11 @@ class Answer:
     ) -> None: ...
 
 class ToolCall:
-    """A call in an answer; made by ``Answer.tool``. Each change of state puts the whole part anew."""
+    """A call in an answer; made by ``Answer.tool``. Each change of state puts the whole part anew.
+
+    A call that goes on when its answer is finished can still be put in its last state, but nothing can be streamed into
+    it; the same holds for a call that has ended. Streaming then raises RuntimeError.
+    """
 
     part: v1.PromptPart
     id: str

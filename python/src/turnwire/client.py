@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterable
 from importlib import resources
 from typing import Any, Self
@@ -20,6 +21,9 @@ from turnwire.methods import METHODS
 #: What grpc.aio says when a request could not be sent since the call has ended; the call's own status is lost then.
 _BROKEN = "Internal error from Core"
 
+# gRPC's own forms of the two, such as dns:///HOST:PORT, too. A scheme of the web is none of them.
+_TARGET = re.compile(r"unix(-abstract)?:\S.*|((dns|ipv4|ipv6):(//[^/\s]*/)?)?[^/\s]+:[0-9]{1,5}", re.DOTALL)
+
 #: Seconds that a call without a stream may take, retries included.
 TIMEOUT = 60.0
 
@@ -30,6 +34,12 @@ def service_config() -> str:
     It is right for any client that gives its writing calls request ids, as `Client` does.
     """
     return resources.files("turnwire").joinpath("service_config.json").read_text()
+
+
+def check_target(target: str) -> None:
+    """Raise ValueError unless a target is ``HOST:PORT`` or ``unix:PATH``; gRPC would call it unreachable, for ever."""
+    if not _TARGET.fullmatch(target):
+        raise ValueError(f"a server is HOST:PORT or unix:PATH, not {target!r}")
 
 
 class Client(Service):
@@ -55,8 +65,9 @@ class Client(Service):
         """A client of the server at ``HOST:PORT`` or ``unix:PATH``. Connects when the first call is made.
 
         ``timeout``: seconds for each call that is no stream (None: no limit); `within` sets it for single calls.
-        ``options``: gRPC channel options, set over the client's own.
+        ``options``: gRPC channel options, set over the client's own. Raises ValueError for a target of another form.
         """
+        check_target(target)
         return cls(GrpcTransport(target, timeout=timeout, options=options))
 
 

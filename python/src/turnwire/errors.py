@@ -368,6 +368,8 @@ class EmptyPrompt(FailedPrecondition):
 
 
 class RevisionConflict(Aborted):
+    """The head is not the one that the writer decided by. ``refresh`` of a session's handle gives what was added."""
+
     reason = errors_pb2.REASON_REVISION_CONFLICT
 
 

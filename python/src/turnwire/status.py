@@ -16,6 +16,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from google.rpc.status_pb2 import Status
 
 from turnwire import errors, v1
+from turnwire.calls.sizes import too_large
 from turnwire.v1 import errors_pb2
 
 if TYPE_CHECKING:
@@ -103,9 +104,7 @@ def plain(code: str, text: str) -> errors.TurnwireError:
         if "CLIENT: Received" in text:
             told = f"a response has {size:,} bytes, more than the {limit:,} that this client takes"
             return errors.ResourceExhausted(told)
-        detail = v1.SizeLimit(size=size, limit=limit, unit="bytes")
-        told = f"the request has {size:,} bytes, more than the limit of {limit:,}"
-        return errors.RequestTooLarge(told, detail=detail)
+        return too_large(size, limit)
     if code == "UNAVAILABLE":
         return errors.ConnectionFailed(text or "the server cannot be reached")
     group = _GROUPS.get(code)

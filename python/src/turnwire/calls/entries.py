@@ -8,6 +8,7 @@ from typing import TypeAlias
 from google.protobuf.message import Message
 
 from turnwire import v1
+from turnwire.calls.given import built
 
 #: What can be appended: an entry, or a payload that becomes one. A user or assistant message becomes its put.
 EntryLike: TypeAlias = (
@@ -66,7 +67,8 @@ def append_request(
 ) -> v1.AppendRequest:
     """One append, for `append_stream`; the arguments are those of `append`."""
     properties = create if isinstance(create, v1.SessionProperties) else v1.SessionProperties() if create else None
-    return v1.AppendRequest(
+    return built(
+        v1.AppendRequest,
         session_id=session_id,
         entries=map(entry, entries),
         create=properties,

@@ -7,7 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from turnwire import prompt, v1
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from turnwire import errors, prompt, v1
 
 #: What a replay yields: each turn once, before the first message that uses it; a message with all its parts; the
 #: message's summary if asked for; at the end the head.
@@ -67,11 +69,16 @@ Responses: TypeAlias = AsyncGenerator[v1.ReplayResponse, None] | AsyncGenerator[
 
 
 async def whole(responses: Responses) -> AsyncGenerator[ReplayItem, None]:
-    """The items of a replay from its responses: a message is yielded when all its parts have come."""
+    """The items of a replay from its responses: a message is yielded when all its parts have come.
+
+    Raises `UnknownPayload` for a frame of a later schema, which may hold what belongs to the history.
+    """
     message: v1.User | v1.Assistant | None = None
+    number = 0
     async with aclosing(responses):
         async for response in responses:
             for frame in response.frames:
+                number += 1
                 if frame.HasField("parts") and message is not None:
                     message.parts.extend(frame.parts.parts)
                     continue
@@ -89,7 +96,11 @@ async def whole(responses: Responses) -> AsyncGenerator[ReplayItem, None]:
                         yield frame.summary
                     case "head":
                         yield frame.head
-                    case _:  # a frame of a later schema
+                    case "parts":
+                        raise errors.Internal(f"frame {number} of the replay has parts of no message")
+                    case _ if len(UnknownFieldSet(frame)):
+                        raise errors.UnknownPayload(f"frame {number} of the replay is of a later schema", frame=number)
+                    case _:  # nothing at all
                         pass
     if message is not None:
         yield message

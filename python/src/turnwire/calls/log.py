@@ -10,6 +10,7 @@ from contextlib import aclosing
 from turnwire import errors, v1
 from turnwire.calls.base import Base
 from turnwire.calls.entries import EntryLike, append_request, repeats_safely
+from turnwire.calls.given import built
 from turnwire.calls.history import ReplayItem, SessionHistory, StoredMessage, stored_message, whole
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.05, 2.0  # seconds between tries to reach a server again
@@ -90,13 +91,13 @@ class LogCalls(Base):
         ``last_turns``: from the first message of the so many last turns on. ``from_message_id`` and ``to_message_id``:
         a range, both ends included. Raises `RevisionOutOfRange`, `MessageNotFound`, `UnknownPayload`, `CorruptData`.
         """
-        request = v1.ReplayRequest(session_id=session_id, revision=revision, include_summaries=include_summaries)
+        request = built(v1.ReplayRequest, session_id=session_id, revision=revision, include_summaries=include_summaries)
         if last_turns is not None:
             request.last_turns = last_turns
         if from_message_id is not None or to_message_id is not None:
             if last_turns is not None:
                 raise ValueError("give last_turns or a range of messages, not both")
-            request.range.CopyFrom(v1.MessageRange(from_id=from_message_id, to_id=to_message_id))
+            request.range.CopyFrom(built(v1.MessageRange, from_id=from_message_id, to_id=to_message_id))
         responses = self._transport.stream("Replay", request, v1.ReplayResponse, timeout=self._timeout)
         async with aclosing(whole(responses)) as items:
             async for item in items:
@@ -129,8 +130,12 @@ class LogCalls(Base):
         self, session_id: str, message_id: str, *, revision: int | None = None, include_summary: bool = False
     ) -> StoredMessage:
         """One message, whole, with its turn. Raises `MessageNotFound`, `RevisionOutOfRange`."""
-        request = v1.GetMessageRequest(
-            session_id=session_id, message_id=message_id, revision=revision, include_summary=include_summary
+        request = built(
+            v1.GetMessageRequest,
+            session_id=session_id,
+            message_id=message_id,
+            revision=revision,
+            include_summary=include_summary,
         )
         responses = self._transport.stream("GetMessage", request, v1.GetMessageResponse, timeout=self._timeout)
         return stored_message([item async for item in whole(responses)])
@@ -142,7 +147,9 @@ class LogCalls(Base):
 
         A payload of a later schema is kept in the entry's unknown fields.
         """
-        request = v1.ReadEntriesRequest(session_id=session_id, from_revision=from_revision, to_revision=to_revision)
+        request = built(
+            v1.ReadEntriesRequest, session_id=session_id, from_revision=from_revision, to_revision=to_revision
+        )
         responses = self._transport.stream("ReadEntries", request, v1.ReadEntriesResponse, timeout=self._timeout)
         async with aclosing(responses):
             async for response in responses:
@@ -171,7 +178,7 @@ class LogCalls(Base):
         lost_at: float | None = None  # when the server went away; None: it is there
         clock = asyncio.get_running_loop().time
         while True:
-            request = v1.TailRequest(session_id=session_id, after_revision=seen)
+            request = built(v1.TailRequest, session_id=session_id, after_revision=seen)
             responses = self._transport.stream("Tail", request, v1.TailResponse, timeout=self._timeout)
             try:
                 async with aclosing(responses):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from turnwire import errors
 from turnwire.calls.log import LogCalls
 from turnwire.calls.prompts import PromptCalls
 from turnwire.calls.sessions import SessionCalls
-from turnwire.handle.session import Session
+
+if TYPE_CHECKING:
+    from turnwire.handle.session import Session
 
 
 class Service(SessionCalls, LogCalls, PromptCalls):
@@ -31,8 +33,11 @@ class Service(SessionCalls, LogCalls, PromptCalls):
         """A handle to work with a session, which is created if there is none of that id; see `turnwire.handle`.
 
         The properties count only if it is created. ``guarded``: appends expect the head that the handle knows, and
-        raise `RevisionConflict` when another writer came first. Raises `SessionDeleted`, `RuleViolation`.
+        raise `RevisionConflict` when another writer came first; ``refresh`` of the handle then takes the new head.
+        Raises `SessionDeleted`, `RuleViolation`.
         """
+        from turnwire.handle.session import Session  # handles are made of these methods
+
         try:
             if session_id:
                 return Session(self, await self.get_session(session_id), guarded=guarded)

@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from turnwire import ids, v1
 from turnwire.calls.base import Base, timestamp
+from turnwire.calls.given import built, valid
 
 
 class Keep(enum.Enum):
@@ -52,7 +53,8 @@ class SessionCalls(Base):
         ``properties`` is for all that has no keyword of its own; the keywords are set over it. Raises
         `SessionAlreadyExists` or, for an id that was used before, `SessionDeleted`.
         """
-        request = v1.CreateSessionRequest(
+        request = built(
+            v1.CreateSessionRequest,
             # A request id is scoped to its session, so that a retry needs the id before the server could choose it.
             session_id=session_id or ids.new(ids.SESSION),
             properties=_properties(properties, title, directory, labels, parent),
@@ -65,7 +67,7 @@ class SessionCalls(Base):
 
     async def get_session(self, session_id: str) -> v1.Session:
         """A session without its messages: properties, head, open revert. Raises `SessionNotFound`, `SessionDeleted`."""
-        request = v1.GetSessionRequest(session_id=session_id)
+        request = built(v1.GetSessionRequest, session_id=session_id)
         response = await self._transport.unary("GetSession", request, v1.GetSessionResponse, timeout=self._timeout)
         return response.session
 
@@ -115,7 +117,8 @@ class SessionCalls(Base):
         page_token: str = "",
     ) -> v1.ListSessionsResponse:
         """One page of sessions (``page_size`` 0: 100), with the token of the next. Raises `InvalidPageToken`."""
-        wanted = v1.SessionFilter(
+        wanted = built(
+            v1.SessionFilter,
             labels=labels,
             directory=directory,
             recorded_from=timestamp(recorded_from),
@@ -123,7 +126,7 @@ class SessionCalls(Base):
             parent_session_id=parent_session_id,
             archived=archived,
         )
-        request = v1.ListSessionsRequest(page_size=page_size, page_token=page_token, filter=wanted)
+        request = built(v1.ListSessionsRequest, page_size=page_size, page_token=page_token, filter=wanted)
         return await self._transport.unary("ListSessions", request, v1.ListSessionsResponse, timeout=self._timeout)
 
     async def update_session(
@@ -144,7 +147,8 @@ class SessionCalls(Base):
         For what has no keyword of its own: ``properties`` with the names of the ``fields`` to take from it. Raises
         `InvalidFieldMask` when nothing is given, `RevisionConflict`, `SessionNotFound`, `SessionDeleted`.
         """
-        given = v1.SessionProperties(
+        given = built(
+            v1.SessionProperties,
             title=None if isinstance(title, Keep) else title,
             directory=None if isinstance(directory, Keep) else directory,
             labels=None if isinstance(labels, Keep) else labels,
@@ -158,8 +162,10 @@ class SessionCalls(Base):
         for name in names:
             new.ClearField(name)  # type: ignore[arg-type]  # one of the four above
         new.MergeFrom(given)
+        valid("update_mask", list(fields))
         names += [name for name in fields if name not in names]
-        request = v1.UpdateSessionRequest(
+        request = built(
+            v1.UpdateSessionRequest,
             session_id=session_id,
             properties=new,
             update_mask=FieldMask(paths=names),
@@ -176,7 +182,7 @@ class SessionCalls(Base):
 
         Raises `SessionNotFound`, `SessionDeleted`; the latter after a lost reply means that it went through.
         """
-        request = v1.DeleteSessionRequest(session_id=session_id, include_children=include_children)
+        request = built(v1.DeleteSessionRequest, session_id=session_id, include_children=include_children)
         response = await self._transport.unary(
             "DeleteSession", request, v1.DeleteSessionResponse, timeout=self._timeout
         )
@@ -195,7 +201,8 @@ class SessionCalls(Base):
 
         Raises `RevisionOutOfRange`, `SessionAlreadyExists`, `SessionNotFound`, `SessionDeleted`.
         """
-        request = v1.ForkSessionRequest(
+        request = built(
+            v1.ForkSessionRequest,
             session_id=session_id,
             revision=revision,
             new_session_id=new_session_id,
@@ -210,7 +217,7 @@ class SessionCalls(Base):
 
         Raises `SessionNotFound`, `SessionDeleted`.
         """
-        request = v1.VerifySessionRequest(session_id=session_id)
+        request = built(v1.VerifySessionRequest, session_id=session_id)
         return await self._transport.unary("VerifySession", request, v1.VerifySessionResponse, timeout=self._timeout)
 
 
@@ -221,7 +228,7 @@ def _properties(
     labels: Mapping[str, str] | None,
     parent: v1.ParentLink | None,
 ) -> v1.SessionProperties:
-    made = v1.SessionProperties(title=title, directory=directory, labels=labels, parent=parent)
+    made = built(v1.SessionProperties, title=title, directory=directory, labels=labels, parent=parent)
     if properties is None:
         return made
     base = v1.SessionProperties()

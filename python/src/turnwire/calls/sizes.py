@@ -13,11 +13,15 @@ def check(request: Message, limit: int) -> None:
     """Raise ``RequestTooLarge``, naming the largest part, if a request is larger than so many bytes."""
     size = request.ByteSize()
     if size > limit:
-        detail = v1.SizeLimit(size=size, limit=limit, unit="bytes")
-        text = f"the request has {size:,} bytes, more than the limit of {limit:,}"
-        error = errors.RequestTooLarge(text, detail=detail)
+        error = too_large(size, limit)
         path = largest_part(request)
         raise error.at(path) if path else error
+
+
+def too_large(size: int, limit: int) -> errors.RequestTooLarge:
+    """The error for a request of more bytes than the limit, without a path."""
+    detail = v1.SizeLimit(size=size, limit=limit, unit="bytes")
+    return errors.RequestTooLarge(f"the request has {size:,} bytes, more than the limit of {limit:,}", detail=detail)
 
 
 def largest_part(request: Message) -> str:

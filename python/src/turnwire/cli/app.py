@@ -75,7 +75,8 @@ _EPILOG: Final = "\n\n".join(
 
 _HELP: Final = """Store, replay and resume sessions of AI agents.
 
-Sessions are in a file (--db) or behind a server (--server). The answer goes to stdout, everything else to stderr."""
+Sessions are in a file (--db) or behind a server (--server). Without these options TURNWIRE_DB or TURNWIRE_SERVER tells;
+it is an error if both are set. The answer goes to stdout, everything else to stderr."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ async def opencode(
     line a session, then the report of all.
     """
     at = time_of(since, "--since") if since is not None else None
+    _require_any(path)
     wanted = Wanted(frozenset(session) if session else None, at.ToMilliseconds() if at is not None else None)
     report = Report()
     sources = [source for each in path for source in _sources(each, report)]
@@ -90,6 +91,7 @@ async def turnwire(
     """
     if call.source.server is not None:
         raise Usage("import turnwire writes into a file, and not through a server: give --db")
+    _require_any(file)
     report = Report()
     async with call.client(create=True) as client:
         assert isinstance(client, Embedded)
@@ -103,6 +105,12 @@ async def turnwire(
                         call.out.object(line)
                     progress.advance(task)
     return _finish(call, report, plural(len(file), "file"), every=notes)
+
+
+def _require_any(paths: list[Path]) -> None:
+    """Raise `Usage` if no path is there at all; of several, one that is not stops no other and is in the report."""
+    if not any(path.exists() for path in paths):
+        raise Usage(f"there is no file or directory {', '.join(map(str, paths))}")
 
 
 @asynccontextmanager

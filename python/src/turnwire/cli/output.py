@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from turnwire import errors
+from turnwire import errors, v1
 from turnwire.cli.text import one_line, plural, safe_json
 from turnwire.rules import schema
 
@@ -65,6 +65,11 @@ _BY_STATUS: Final = {
     "UNAVAILABLE": ExitCode.UNAVAILABLE,
     "DEADLINE_EXCEEDED": ExitCode.UNAVAILABLE,
 }
+_OWN_ADVICE: Final[dict[int, str]] = {
+    v1.Reason.REASON_SESSION_NOT_FOUND: "Check the id; `turnwire sessions` lists them.",
+    v1.Reason.REASON_TURN_NOT_FOUND: "Check the id and the revision; `turnwire replay` shows the turns.",
+    v1.Reason.REASON_PROMPT_NOT_FOUND: "Check the id; `turnwire prompt SESSION --list` lists them.",
+}
 _ABOUT_THE_STORE: Final = (errors.StoreForeign, errors.StoreTooNew, errors.StoreReadOnly)
 
 
@@ -85,8 +90,11 @@ def explain(error: errors.TurnwireError) -> str:
 
 @cache
 def what_to_do() -> dict[int, str]:
-    """The advice of each reason, as the comments of ``errors.proto`` give it under "What to do"."""
-    return {number: _advice(comment) for number, comment in schema.value_comments("Reason").items()}
+    """The advice of each reason, as the comments of ``errors.proto`` give it under "What to do".
+
+    Some of it is for writers of programs; the command line has better advice for those.
+    """
+    return {number: _advice(comment) for number, comment in schema.value_comments("Reason").items()} | _OWN_ADVICE
 
 
 def _advice(comment: str) -> str:

@@ -86,12 +86,15 @@ async def serve(
     options = Options(address, grace=grace, log_format="json" if log_format is LogForm.JSON else "text")
     store = await _store(call.source.file(create=True), limits)
     async with Server(Engine(store, limits=limits), options) as server:
-        if call.out.json:
-            call.out.object({"address": server.address, "db": call.source.name, "pid": os.getpid()})
-        else:
-            call.out.lines([Line(0, Text(f"listening on {server.address}"))])
-        call.out.flush()
-        await server.serve_until_signal()
+
+        def ready() -> None:
+            if call.out.json:
+                call.out.object({"address": server.address, "db": call.source.name, "pid": os.getpid()})
+            else:
+                call.out.lines([Line(0, Text(f"listening on {server.address}"))])
+            call.out.flush()
+
+        await server.serve_until_signal(ready)
 
 
 async def _store(path: Path, limits: Limits) -> Store:

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from turnwire import v1
+from turnwire import errors, ids, v1
 from turnwire.calls.service import Service
 from turnwire.cli import tables
 from turnwire.cli.app import Call, command, interruptible
-from turnwire.cli.output import ExitCode, Line
+from turnwire.cli.output import ExitCode, Line, error_line, exit_code, explain
 from turnwire.cli.usage import Usage, labels_of, time_of
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.", show_default=False)]
@@ -142,23 +142,38 @@ async def verify(
 ) -> ExitCode:
     """Compute the digests of sessions again and compare them with those that are stored.
 
-    Exit code 1 if one is not sound; a damaged session does not stop the others. With --json: a
+    Exit code 1 if one is not sound, else 3 if one is not there; neither stops the others. With --json: a
     turnwire.v1.VerifySessionResponse a line, with the sessionId before it.
     """
     if bool(session) == every:
         raise Usage("verify takes ids of sessions, or --all")
-    sound = True
+    for name in session or []:
+        if not ids.valid(name):
+            raise Usage(f"an id has 1 to 128 characters of A-Z a-z 0-9 . _ : - and is not {name!r}")
+    found = ExitCode.OK
     async with call.client() as client:
         names = [each.id async for each in client.list_sessions(page_size=_MOST_A_PAGE)] if every else session or []
         with call.out.progress("verifying", while_writing=True) as progress:
             for name in progress.track(names, description=""):
-                response = await client.verify_session(name)
-                sound = sound and response.sound
+                try:
+                    response = await client.verify_session(name)
+                except (errors.NotFound, errors.DataLoss) as error:
+                    if every and isinstance(error, errors.NotFound):
+                        continue  # deleted since it was listed
+                    error_line(explain(error))
+                    found = _worse(found, exit_code(error))
+                    continue
+                if not response.sound:
+                    found = ExitCode.FINDINGS
                 if call.out.json:
                     call.out.named(response, sessionId=name)
                 else:
                     call.out.lines(tables.verified(name, response))
-    return ExitCode.OK if sound else ExitCode.FINDINGS
+    return found
+
+
+def _worse(one: ExitCode, other: ExitCode) -> ExitCode:
+    return ExitCode.FINDINGS if ExitCode.FINDINGS in (one, other) else max(one, other)
 
 
 async def info(call: Call) -> None:

@@ -12,16 +12,17 @@ from typing import Final
 from turnwire import errors
 from turnwire.calls.service import Service
 from turnwire.cli.usage import Usage
-from turnwire.client import Client
+from turnwire.client import Client, check_target
 from turnwire.embedded import MEMORY
 from turnwire.embedded import open as open_store
 
 DB_VARIABLE: Final = "TURNWIRE_DB"
 SERVER_VARIABLE: Final = "TURNWIRE_SERVER"
+_MAKERS: Final = "`turnwire import` and `turnwire serve` make one"
 
 
 class NoStore(errors.NotFound):
-    """There is no file at the path of a store that is only to be read."""
+    """There is no store at the path of one that is to be there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,10 @@ class Source:
         if db is not None and server is not None:
             raise Usage(f"{names} exclude each other: the sessions are in a file or behind a server")
         if server is not None:
-            if not server.startswith("unix:") and not server.rpartition(":")[2].isdigit():
-                raise Usage(f"a server is HOST:PORT or unix:PATH, not {server!r}")
+            try:
+                check_target(server)
+            except ValueError as error:
+                raise Usage(str(error)) from None
             return cls(server=server)
         if db == "":
             raise Usage("--db takes the path of a file")
@@ -54,14 +57,19 @@ class Source:
         return self.server if self.server is not None else str(self.db)
 
     def file(self, *, create: bool) -> Path:
-        """The store's file. ``create``: make its directory; else raise `NoStore` if there is no such file."""
+        """The store's file. ``create``: make its directory; else raise `NoStore` if there is no file, or nothing in it.
+
+        An empty file would become a store when it is opened.
+        """
         assert self.db is not None
         if str(self.db) == MEMORY:
             return self.db
         if create:
             self.db.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         elif not self.db.exists():
-            raise NoStore(f"there is no store at {self.db}; `turnwire import` and `turnwire serve` make one")
+            raise NoStore(f"there is no store at {self.db}; {_MAKERS}")
+        elif self.db.is_file() and not self.db.stat().st_size:
+            raise NoStore(f"the file {self.db} is empty, and no store; {_MAKERS}")
         return self.db
 
     @asynccontextmanager

@@ -24,7 +24,8 @@
 
 Everything here is put together from the methods of `turnwire.Client`, and other writers may work on the same session
 at the same time. ``open_session(..., guarded=True)`` is for those who must be the only writer: each append then expects
-the head that the handle knows, and `RevisionConflict` says that somebody else came first.
+the head that the handle knows, and `RevisionConflict` says that somebody else came first; ``await session.refresh()``
+gives what was added, and goes on from there.
 """
 
 from __future__ import annotations

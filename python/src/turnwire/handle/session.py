@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnwire import errors, ids, v1
 from turnwire.calls.entries import EntryLike
+from turnwire.calls.given import built
 from turnwire.calls.history import SessionHistory
 from turnwire.calls.sessions import KEEP, Keep
 from turnwire.handle.settings import merged
@@ -25,6 +26,15 @@ class Session:
     """A session to work with; made by ``open_session``.
 
     Appends of one handle are made one after the other, in the order of the calls.
+
+    When another writer came first, a guarded handle raises `RevisionConflict` from then on, until `refresh` takes the
+    new head: who read what was added can decide again, and nobody writes over it unseen::
+
+        try:
+            await turn.add_user("And now?")
+        except errors.RevisionConflict:
+            for entry in await session.refresh():
+                ...
     """
 
     service: Service
@@ -43,7 +53,10 @@ class Session:
         self._started: dict[str, v1.Turn] = {}  # by agent, the last one last
 
     async def append(self, *entries: EntryLike, request_id: str | None = None) -> v1.AppendResponse:
-        """Append entries, all or none; see ``append`` of the client, whose errors are raised."""
+        """Append entries, all or none; see ``append`` of the client, whose errors are raised.
+
+        A guarded handle raises `RevisionConflict` when another writer came first; see `refresh`.
+        """
         async with self._one_by_one:
             response = await self.service.append(
                 self.id,
@@ -53,6 +66,17 @@ class Session:
             )
             self.revision = response.head.revision
         return response
+
+    async def refresh(self) -> list[v1.Entry]:
+        """Take the head as it now is. Returns the entries up to it that this handle did not know of, in order.
+
+        After a `RevisionConflict` these are what another writer added. Raises what ``tail`` raises.
+        """
+        async with self._one_by_one:
+            entries = [entry async for entry in self.service.tail(self.id, self.revision, follow=False)]
+            if entries:
+                self.revision = entries[-1].revision
+        return entries
 
     async def show(self) -> v1.Session:
         """The session as it now is: properties, head, open revert."""
@@ -82,7 +106,7 @@ class Session:
         complete = complete and not any(isinstance(each, Keep) for each in (variant, format, system, tools))
         last = None if complete else await self._last_settings(agent)
         settings = merged(last, agent, model, variant, format, system, tools)
-        turn = v1.Turn(id=turn_id or ids.new(ids.TURN), created=now(), request=settings)
+        turn = built(v1.Turn, id=turn_id or ids.new(ids.TURN), created=now(), request=settings)
         await self.append(turn)
         self._started.pop(settings.agent, None)
         self._started[settings.agent] = turn

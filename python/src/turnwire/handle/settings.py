@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from turnwire import v1
+from turnwire.calls.given import built, fill
 from turnwire.calls.sessions import Keep
 from turnwire.modelref import ModelLike, model_ref
 
@@ -26,8 +27,7 @@ def merged(
     settings = v1.TurnRequest()
     if last is not None:
         settings.CopyFrom(last)
-    if agent is not None:
-        settings.agent = agent
+    fill(settings, agent=agent)
     if model is not None:
         wanted = model_ref(model)
         if wanted != settings.model:
@@ -36,7 +36,8 @@ def merged(
     if not settings.agent or not settings.HasField("model"):
         whose = f"the agent {agent!r}" if agent is not None else "this session"
         raise ValueError(f"{whose} has had no turn whose settings could go on: give an agent and a model")
-    given = v1.TurnRequest(
+    given = built(
+        v1.TurnRequest,
         variant=None if isinstance(variant, Keep) else variant,
         format=None if isinstance(format, Keep) else format,
         system=None if isinstance(system, Keep) else system,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnwire import ids, v1
+from turnwire.calls.given import built
 from turnwire.calls.prompts import Prompt
 from turnwire.handle.answer import Answer
+from turnwire.handle.content import Content, part_of
 from turnwire.handle.times import now
 from turnwire.modelref import ModelLike, model_ref
-from turnwire.prompt import PromptEditor, text_part
-from turnwire.prompt.build import Content, RoleLike, part
+from turnwire.prompt import PromptEditor
+from turnwire.prompt.build import RoleLike
 
 if TYPE_CHECKING:
     from turnwire.handle.session import Session
@@ -37,12 +39,19 @@ class Turn:
         return self.turn.request
 
     async def add_user(self, *content: Content, message_id: str = "") -> v1.User:
-        """Append a user message of parts (strings become texts). Returns it as it was sent, with all ids."""
-        message = v1.User(
+        """Append a user message of parts. Returns it as it was sent, with all ids.
+
+        Strings become texts; a kind of part, such as ``v1.FilePart``, becomes a part. Raises ValueError for no part at
+        all and TypeError for what is none, beside what ``append`` raises.
+        """
+        if not content:
+            raise ValueError("a user message needs content: a text or a part")
+        message = built(
+            v1.User,
             id=message_id or ids.new(ids.MESSAGE),
             turn_id=self.id,
             time=v1.UserTime(created=now()),
-            parts=map(part, content),
+            parts=[*map(part_of, content)],
         )
         for each in message.parts:
             each.id = each.id or ids.new(ids.PART)
@@ -80,13 +89,15 @@ class Turn:
         settings = self.settings
         same = agent is None and model is None
         inherited = settings.variant if settings.HasField("variant") and same else None
-        run = v1.Run(
+        run = built(
+            v1.Run,
             agent=agent if agent is not None else settings.agent,
             model=model_ref(model) if model is not None else settings.model,
             variant=variant if variant is not None else inherited,
             path=path,
         )
-        message = v1.Assistant(
+        message = built(
+            v1.Assistant,
             id=message_id or ids.new(ids.MESSAGE),
             turn_id=self.id,
             parent_id=self.user_id or None,
@@ -118,8 +129,7 @@ class PromptDraft:
 
     def push(self, *content: Content, role: RoleLike = "user") -> None:
         """Put a message at the end that no person and no model wrote: strings become texts marked as synthetic."""
-        parts = (text_part(each, synthetic=True) if isinstance(each, str) else each for each in content)
-        self.editor.append(role, *parts)
+        self.editor.append(role, *(part_of(each, synthetic=True) for each in content))
 
     async def record(self, *, context: v1.PromptContext | None = None) -> Prompt:
         """Record the edits, on the same base, and return the prompt as the model is to get it.

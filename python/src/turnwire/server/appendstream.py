@@ -12,6 +12,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from turnwire import errors, status, v1
+from turnwire.calls.sizes import too_large
 from turnwire.engine import Caller, Engine
 from turnwire.engine.pipeline import Pipeline
 from turnwire.server.calls import Call, Context, incident
@@ -53,6 +54,10 @@ class AppendStream:
             self._pipeline.end()
 
     async def _take(self, raw: bytes) -> None:
+        limit = self._engine.limits.request_bytes
+        if len(raw) > limit:
+            await self._pipeline.refuse(too_large(len(raw), limit), len(raw))
+            return
         try:
             request = v1.AppendStreamRequest.FromString(raw)
         except DecodeError:

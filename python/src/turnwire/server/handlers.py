@@ -14,6 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from turnwire import errors
+from turnwire.calls.sizes import too_large
 from turnwire.engine import Caller, Engine
 from turnwire.methods import METHODS, SERVICE, Method
 from turnwire.server.appendstream import AppendStream
@@ -50,7 +51,7 @@ def _unary(engine: Engine, calls: Calls, method: Method) -> Callable[[bytes, Con
 
     async def handle(raw: bytes, context: Context) -> bytes:
         async def body(call: Call) -> bytes:
-            request = _received(call, method, raw)
+            request = _received(engine, call, method, raw)
             more = (raw,) if method.keeps_replies else ()
             response = (await run(_caller(context), request, *more)).SerializeToString()
             call.bytes_out = len(response)
@@ -66,7 +67,7 @@ def _stream(engine: Engine, calls: Calls, method: Method) -> Callable[[bytes, Co
 
     async def handle(raw: bytes, context: Context) -> None:
         async def body(call: Call) -> None:
-            request = _received(call, method, raw)
+            request = _received(engine, call, method, raw)
             more = (raw,) if method.keeps_replies else ()
             responses: Any = run(_caller(context), request, *more)
             # Closed as soon as the call ends, however it ends: a cancelled call stops reading the store.
@@ -93,8 +94,10 @@ def _append_stream(
     return handle
 
 
-def _received(call: Call, method: Method, raw: bytes) -> Message:
+def _received(engine: Engine, call: Call, method: Method, raw: bytes) -> Message:
     call.bytes_in = len(raw)
+    if len(raw) > engine.limits.request_bytes:
+        raise too_large(len(raw), engine.limits.request_bytes)
     request = parse(method, raw)
     call.session_id = getattr(request, "session_id", "")
     return request

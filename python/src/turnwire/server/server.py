@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,8 @@ from turnwire.server.requestlog import LogFormat, RequestLog
 ADDRESS = "127.0.0.1:7411"
 
 _logger = logging.getLogger("turnwire.server")
+_OVER_BYTES = 16 * 1024 * 1024  # how much over the limit a request may be and still get a full answer
+_MOST_BYTES = 2**31 - 1  # gRPC's own limit
 _FLUSH = 0.5  # seconds for statuses that were given to gRPC to reach the clients
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -50,8 +53,7 @@ class Server:
     """Serves an engine::
 
         async with Server(Engine(store)) as server:
-            print(server.address)
-            await server.serve_until_signal()
+            await server.serve_until_signal(lambda: print(server.address, flush=True))
 
     Leaving the block drains the server and closes the engine with its store.
     """
@@ -97,8 +99,11 @@ class Server:
         if self._server is not None:
             await self._server.wait_for_termination()
 
-    async def serve_until_signal(self) -> None:
-        """Serve until SIGTERM or SIGINT comes, then drain; a second signal ends the calls under way at once."""
+    async def serve_until_signal(self, ready: Callable[[], object] | None = None) -> None:
+        """Serve until SIGTERM or SIGINT comes, then drain; a second signal ends the calls under way at once.
+
+        ``ready`` is called when signals are heeded: whoever is told by it that the server runs can end it.
+        """
         loop = asyncio.get_running_loop()
         asked = asyncio.Event()
         hurried = asyncio.Event()
@@ -109,6 +114,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal)
         try:
+            if ready is not None:
+                ready()
             await asked.wait()
             _logger.info("draining, up to %g s", self._options.grace)
             drain = asyncio.create_task(self.drain())
@@ -141,7 +148,9 @@ class Server:
 
 def _channel_options(request_bytes: int) -> list[tuple[str, Any]]:
     return [
-        ("grpc.max_receive_message_length", request_bytes),
+        # gRPC refuses with a bare status, before any handler can say why. So the handlers refuse what is over the limit
+        # of a request, and gRPC only what is out of all proportion, so that nobody fills the memory.
+        ("grpc.max_receive_message_length", min(request_bytes + _OVER_BYTES, _MOST_BYTES)),
         ("grpc.max_send_message_length", -1),
         # Two servers on one port would each get some of the connections.
         ("grpc.so_reuseport", 0),
