@@ -83,7 +83,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """
     REASON_SESSION_NOT_FOUND: _Reason.ValueType  # 20
     """There is no session of that id in the caller's tenant.
-    What to do: Create it.
+    What to do: Check the id, or create the session; an append with create does both.
     Example: {"reason":"SESSION_NOT_FOUND","domain":"turnwire","metadata":{"session_id":"ses_1"}}
     """
     REASON_SESSION_DELETED: _Reason.ValueType  # 21
@@ -349,7 +349,7 @@ Example: {"reason":"UNKNOWN_PROFILE","domain":"turnwire","metadata":{"profile":"
 """
 REASON_SESSION_NOT_FOUND: Reason.ValueType  # 20
 """There is no session of that id in the caller's tenant.
-What to do: Create it.
+What to do: Check the id, or create the session; an append with create does both.
 Example: {"reason":"SESSION_NOT_FOUND","domain":"turnwire","metadata":{"session_id":"ses_1"}}
 """
 REASON_SESSION_DELETED: Reason.ValueType  # 21

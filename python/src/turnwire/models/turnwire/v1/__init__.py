@@ -417,7 +417,7 @@ class Reason(betterproto2.Enum):
     SESSION_NOT_FOUND = 20
     """
     There is no session of that id in the caller's tenant.
-    What to do: Create it.
+    What to do: Check the id, or create the session; an append with create does both.
     Example: {"reason":"SESSION_NOT_FOUND","domain":"turnwire","metadata":{"session_id":"ses_1"}}
     """
 
