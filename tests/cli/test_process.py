@@ -23,7 +23,8 @@ from turnwire.cli.program import app
 def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **more: str) -> tuple[int, str]:
     """Run a process on a terminal; returns the exit code and what it showed, both streams together.
 
-    ``interrupt_at``: send SIGINT when this has been shown.
+    ``interrupt_at``: send SIGINT once this has been shown, and again until it is heeded: one that comes in the moment
+    between the question and the wait for its answer is seen only with the next.
     """
     leader, follower = pty.openpty()
     env = environment(TERM="xterm-256color", COLUMNS="100", **more)
@@ -32,9 +33,12 @@ def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **m
         if typed:
             os.write(leader, typed.encode())
         shown = b""
+        interrupted = False
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
-            if not select.select([leader], [], [], 0.1)[0]:
+            if not select.select([leader], [], [], 0.5)[0]:
+                if interrupted:
+                    child.send_signal(signal.SIGINT)
                 continue
             try:
                 piece = os.read(leader, 65536)
@@ -45,6 +49,7 @@ def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **m
             shown += piece
             if interrupt_at and interrupt_at.encode() in shown:
                 interrupt_at = ""
+                interrupted = True
                 child.send_signal(signal.SIGINT)
         code = child.wait(WAIT)
     os.close(leader)
