@@ -15,6 +15,8 @@ _METADATA = (
     '{"anthropic":{"redactedData":"eHh4"}}',
     '{"openai":{"itemId":"rs_1","reasoningEncryptedContent":"ZW5j"}}',
     '{"google":{"thoughtSignature":"c2ln"}}',
+    '{"google":{"thoughtSignature":"g"}}',
+    '{"openai":{"reasoningEncryptedContent":"ZW5j"}}',
     "{}",
 )
 _URLS = (

@@ -29,7 +29,7 @@ from tests.rendering.sessions import (
 from turnwire import v1
 from turnwire.errors import EmptyPrompt
 from turnwire.prompt import mutate, user_message
-from turnwire.rendering import Dialect, ForeignReasoning, Options, render
+from turnwire.rendering import Capabilities, Dialect, ForeignReasoning, Options, render
 
 ALL = tuple(Dialect)
 CHAT, RESPONSES, ANTHROPIC, GEMINI = (
@@ -328,3 +328,34 @@ def test_a_message_of_an_assistant_that_a_mutation_wrote_is_sent(dialect: Dialec
     body = render(made, dialect, X).body
     assert checker.faults(body, dialect) == []
     assert "made" in body
+
+
+def test_c59_a_closing_blank_leaves_no_reasoning_alone_behind() -> None:
+    prefill = Options(capabilities=Capabilities(assistant_last=True))
+    for parts, kept in (
+        ([reasoning("r", SIGNED), text(" \n")], []),
+        ([text(" ")], []),
+        ([text("so"), reasoning("r", SIGNED), text(" ")], ["text"]),
+    ):
+        rendering = sent(user("go"), assistant(*parts), to=ANTHROPIC, options=prefill)
+        data = entries(rendering)
+        assert [block["type"] for message in data[1:] for block in message["content"]] == kept
+        # Only an end that the target was said to take stands out.
+        assert checker.faults(rendering.body, ANTHROPIC) == (["an assistant at the end"] if kept else [])
+        rules = [rule for rule, *_ in changes(rendering)]
+        assert "trimmed" in rules
+        assert ("empty_message" in rules) is (not kept)
+
+
+def test_c61_openai_gets_reasoning_back_only_with_its_own_name_of_it() -> None:
+    nameless = reasoning("r", '{"openai":{"reasoningEncryptedContent":"e"}}')
+    rendering = sent(user("go"), assistant(nameless, "so"), to=RESPONSES)
+    assert "encrypted_content" not in rendering.body
+    assert ("unsigned_reasoning", "M1", "M1.0") in changes(rendering)
+
+
+def test_c61_google_gets_no_signature_that_is_not_base64() -> None:
+    for signature, stays in (("QUFB", True), ("QQ==", True), ("g", False), ("é", False)):
+        metadata = json.dumps({"google": {"thoughtSignature": signature}})
+        body = sent(user("go"), assistant(reasoning("r", metadata), "so"), to=GEMINI).body
+        assert ("thoughtSignature" in body) is stays, signature

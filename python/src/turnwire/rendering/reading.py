@@ -218,9 +218,13 @@ def _bound(document: str, binding: tuple[str, str, str]) -> tuple[str, str]:
         if isinstance(place, dict):
             place = cast("dict[str, Any]", place)
             found = _text(place.get(signature)), _text(place.get(redacted)) if redacted else ""
-            if any(found):
+            if any(found) and (family != "google" or _BASE64.fullmatch(found[0])):
                 return found
     return "", ""
+
+
+# Google's API takes signatures as bytes in base 64, and refuses a whole request for one that is not.
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2}(?:==)?|[A-Za-z0-9+/_-]{3}=?)?", re.ASCII)
 
 
 def _text(value: Any) -> str:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from turnwire.rendering.form import Log, Message, Role, Rule, Text
 from turnwire.rendering.options import Settings
 from turnwire.rendering.passes.edit import with_blocks
+from turnwire.rendering.passes.reasoning import reasoning_alone
+from turnwire.rendering.passes.texts import empty_messages
 
 
 def fill_in(messages: list[Message], settings: Settings, log: Log) -> list[Message]:
@@ -78,6 +80,7 @@ def close(messages: list[Message], settings: Settings, log: Log) -> list[Message
         return messages
     log.add(Rule.TRIMMED, text.origin)
     if not text.text.strip():
-        rest = [with_blocks(last, last.blocks[:-1])] if len(last.blocks) > 1 else []
-        return close([*messages[:-1], *rest], settings, log)
+        # What is left is judged again: it may be reasoning alone, or nothing.
+        rest = reasoning_alone([with_blocks(last, last.blocks[:-1])], settings, log)
+        return close([*messages[:-1], *empty_messages(rest, settings, log)], settings, log)
     return [*messages[:-1], with_blocks(last, [*last.blocks[:-1], replace(text, text=text.text.strip())])]

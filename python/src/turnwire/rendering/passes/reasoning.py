@@ -36,12 +36,14 @@ def foreign_reasoning(messages: list[Message], settings: Settings, log: Log) -> 
 
 
 def unsigned_reasoning(messages: list[Message], settings: Settings, log: Log) -> list[Message]:
-    """Leave out reasoning that the provider takes only with its own signature, and that has none."""
-    if not settings.signature_needed and (settings.reasoning_field or settings.dialect != "openai-chat"):
+    """Leave out reasoning that lacks what the provider takes it with: its own signature, or its own name of it."""
+    named = settings.dialect == "openai-responses" and settings.vendor_spelling
+    unsigned = not settings.signature_needed and (settings.reasoning_field or settings.dialect != "openai-chat")
+    if unsigned and not named:
         return messages
 
     def edit(block: Reasoning) -> Block | None:
-        if block.signature or block.redacted:
+        if (unsigned or block.signature or block.redacted) and (block.id or not named):
             return block
         log.add(Rule.UNSIGNED_REASONING, block.origin)
         return None
