@@ -322,6 +322,13 @@ def test_cache_marks_are_on_the_last_blocks() -> None:
     assert rules == []
 
 
+def test_a_cache_mark_on_what_is_trimmed_away_moves_to_the_block_before() -> None:
+    closing = [user(Text("a")), assistant(Text("b"), Text(" \n", marked=True))]
+    made, rules = run(order.close, closing, defaults(assistant_last=True, trim_last=True))
+    assert [(block.text, block.marked) for message in made for block in message.blocks] == [("a", False), ("b", True)]
+    assert rules == [Rule.TRIMMED]
+
+
 def test_a_filler_stands_between_a_result_and_a_user() -> None:
     made, rules = run(order.fill_in, [tool(result("c1")), user(Text("x"))], defaults(filler_text="Done."))
     assert [message.role for message in made] == [Role.TOOL, Role.ASSISTANT, Role.USER]

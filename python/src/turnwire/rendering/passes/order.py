@@ -82,5 +82,8 @@ def close(messages: list[Message], settings: Settings, log: Log) -> list[Message
     if not text.text.strip():
         # What is left is judged again: it may be reasoning alone, or nothing.
         rest = reasoning_alone([with_blocks(last, last.blocks[:-1])], settings, log)
-        return close([*messages[:-1], *empty_messages(rest, settings, log)], settings, log)
+        left = [*messages[:-1], *empty_messages(rest, settings, log)]
+        if text.marked and left:  # what is cached now ends with the block before
+            left[-1] = _marked(left[-1])
+        return close(left, settings, log)
     return [*messages[:-1], with_blocks(last, [*last.blocks[:-1], replace(text, text=text.text.strip())])]
