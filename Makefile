@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # buf writes its cache below the home directory, which a CI user may not have.
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
-.PHONY: help setup pins generate lint format format-check breaking types test bench demo clean
+.PHONY: help setup pins generate lint format format-check breaking types test fuzz bench demo clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ types: setup ## mypy --strict and pyright strict on the package
 
 test: setup ## Run the tests; ARGS goes to pytest
 	@python -m pytest $(ARGS)
+
+fuzz: setup ## Run mutated logs through every reader for a minute; ARGS="--seconds 600", or a kept log
+	@python -m tests.fuzz $(ARGS)
 
 bench: setup ## Run the benchmarks
 	@python -m bench $(ARGS)

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import struct
 from hashlib import sha256
+from typing import Final
+
+#: The times of recording that 64 bits of nanoseconds hold, in microseconds since the epoch: years 1677 to 2262.
+FIRST_US: Final = -(2**63 // 1000)
+LAST_US: Final = 2**63 // 1000
 
 _LINK = struct.Struct(">32sqqi32s")
 

@@ -233,7 +233,8 @@ def _new_place(draft: Draft, entry: Prepared) -> bytes:
 def _put_part(draft: Draft, entry: Prepared) -> v1.AppendResult:
     header = _live_message(draft, entry.owner_id, f"{entry.path}.message_id")
     (part,) = entry.parts
-    if _ROLES[header.kind] not in prepare.KIND_ROLES[part.kind]:
+    # What a restore brings may be of a kind that only a later schema knows; an append has no such part.
+    if part.kind and _ROLES[header.kind] not in prepare.KIND_ROLES[part.kind]:
         role = options_pb2.Role.Name(_ROLES[header.kind])
         text = f"a message of {role} does not hold this kind of part"
         path = f"{part.path}.{prepare.KIND_NAMES[part.kind]}"

@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError, Message
 
 from turnwire import v1
-from turnwire.log import prepare, wire
+from turnwire.log import digest, prepare, wire
 from turnwire.log.prepare import Part, Prepared
 
 _PARTS: Final = 15
 #: The numbers of payloads in ``Entry``; later fields of the envelope begin at 300.
 _PAYLOADS: Final = range(10, 300)
+#: The payloads that have ids of their own.
+_NAMED: Final = (prepare.TURN, prepare.USER, prepare.ASSISTANT, prepare.PROMPT)
 _MOST_VARINT: Final = 10
 _ANY_SIZE: Final = 2**62
 
@@ -79,6 +81,8 @@ def entry(data: bytes) -> RawEntry:
     if envelope.recorded.nanos % 1000:
         raise ValueError("a time of recording that is not to the microsecond")
     recorded_us = envelope.recorded.seconds * 1_000_000 + envelope.recorded.nanos // 1000
+    if not digest.FIRST_US <= recorded_us <= digest.LAST_US:
+        raise ValueError("a time of recording that no digest can hold")
     payload = data[found[0].value : found[0].end]
     return RawEntry(envelope.revision, recorded_us, envelope.digest, envelope.ignorable, found[0].number, payload)
 
@@ -140,6 +144,12 @@ def prepared(entry: RawEntry) -> Prepared:
                     made.id = sha256(entry.payload).hexdigest()
     except DecodeError:
         raise ValueError(f"no payload of the kind {descriptor.name}") from None
+    named = [made.id] if entry.field in _NAMED else []
+    if not all((*named, *(part.id for part in made.parts))):
+        raise ValueError("what has a place in the history has no id")
+    for several in ([part.id for part in made.parts], [part.call_id for part in made.parts if part.call_id]):
+        if len(set(several)) != len(several):
+            raise ValueError("a message with two parts of one id, or of one call")
     return made
 
 
