@@ -75,7 +75,7 @@ class CountingStore(MemoryStore):
             wrapped: Any = CountingView(view, self.looked_up)
             change, result = step(wrapped)
             if change is not None:
-                for name in ("entries", "ended", "live", "names", "spans"):
+                for name in ("entries", "ended", "live", "names", "puts", "spans"):
                     self.changed[name] += len(getattr(change, name))
             return change, result
 

@@ -19,7 +19,7 @@ class Appends(Core):
         ``wire`` is the request as received. The request is taken over: it is changed on the way. Raises whatever the
         schema lists for a request that is refused; nothing of it is stored then.
         """
-        once = Once("Append", request, wire)
+        once = Once("Append", request, wire) if request.HasField("request_id") else None
         create = request.create if request.HasField("create") else None
         expected = request.expected_revision if request.HasField("expected_revision") else None
         session_id = request.session_id
@@ -38,7 +38,7 @@ class Appends(Core):
 
         def step(view: View) -> tuple[Change | None, v1.AppendResponse]:
             session = living(view, session_id)
-            if once.id:
+            if once is not None:
                 reply = once.replay(view, v1.AppendResponse.FromString)
                 if reply is not None:
                     return None, reply
@@ -46,21 +46,32 @@ class Appends(Core):
                 raise failure
             if session is None and opening is None:
                 raise errors.SessionNotFound("there is no such session", session_id=session_id)
-            _check_expected(expected, session, opening is not None)
+            if expected is not None:
+                _check_expected(expected, session, opening is not None)
             moment = max(now_us, session.recorded_us) if session is not None else now_us
             draft = Draft(view, session or blank(caller.tenant, session_id, moment), moment)
             if session is None and opening is not None:
                 assert isinstance(opening.message, v1.SessionProperties)
                 revision = draft.record(opening.field, opening.payload)
                 draft.set_properties(opening.message, revision)
-            results = plan.plan(draft, entries)
+            response = v1.AppendResponse()
+            if session is None:
+                response.created = True
+            for revision, id, part_ids, existing in plan.plan(draft, entries):
+                result = response.results.add()
+                result.revision = revision
+                if id:
+                    result.id = id
+                if part_ids:
+                    result.part_ids.extend(part_ids)
+                if existing:
+                    result.existing = True
             after = draft.session
-            response = v1.AppendResponse(results=results, created=session is None)
             head = response.head
             head.revision, head.digest = after.head, after.digest
             recorded = head.recorded
             recorded.seconds, recorded.nanos = after.recorded_us // 1_000_000, after.recorded_us % 1_000_000 * 1000
-            return draft.change(once.keep(response) if once.id else None), response
+            return draft.change(once.keep(response) if once is not None else None), response
 
         return await self.store.write(caller.tenant, session_id, step)
 
@@ -80,9 +91,7 @@ class Appends(Core):
             raise errors.RequestTooLarge(text, detail=detail, path="entries")
 
 
-def _check_expected(expected: int | None, session: SessionRow | None, creates: bool) -> None:
-    if expected is None:
-        return
+def _check_expected(expected: int, session: SessionRow | None, creates: bool) -> None:
     if expected == 0 and not creates:
         text = "0 is expected only together with create"
         raise errors.RuleViolation([errors.Violation("expected_revision", "turnwire.expected_revision", text)])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from turnwire import errors, v1
 from turnwire.log import prepare
-from turnwire.log.draft import Draft
+from turnwire.log.draft import Admitted, Draft
 from turnwire.log.prepare import Prepared
 from turnwire.store.base import HEADER_SLOT, PART, EntryRow, Node
 
@@ -23,7 +23,7 @@ _TARGETS = {
 }
 
 
-def append(draft: Draft, entry: Prepared) -> v1.AppendResult:
+def append(draft: Draft, entry: Prepared) -> Admitted:
     """Admit a delta: to a live, open part, at the end of what is there. One that is there already is ``existing``."""
     delta = entry.message
     assert isinstance(delta, v1.PartDelta)
@@ -42,7 +42,7 @@ def append(draft: Draft, entry: Prepared) -> v1.AppendResult:
         raise errors.InvalidDelta(f"a part of this kind takes no {target}", path=entry.path, part_id=delta.part_id)
     there = _same(draft.entry, node, delta)
     if there is not None:
-        return v1.AppendResult(revision=there, existing=True)
+        return Admitted(revision=there, existing=True)
     if node.sealed or (header is not None and header.sealed):
         raise errors.PartSealed("the part has ended", path=path, part_id=delta.part_id)
     length = _length(draft.entry, node, target)
@@ -60,7 +60,7 @@ def append(draft: Draft, entry: Prepared) -> v1.AppendResult:
         raise errors.PartTooLarge(text, detail=detail, path=f"{entry.path}.{target}", part_id=delta.part_id)
     revision = draft.record(entry.field, entry.payload, previous=node.delta, ignorable=entry.ignorable)
     draft.touch(node._replace(delta=revision, grown=grown))
-    return v1.AppendResult(revision=revision)
+    return Admitted(revision=revision)
 
 
 def size(payload: bytes) -> int:

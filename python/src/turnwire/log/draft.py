@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from turnwire import v1
-from turnwire.log import digest
+from turnwire.log import digest, whole
+from turnwire.log.prepare import Prepared
 from turnwire.store.base import (
     HEADER_SLOT,
+    MESSAGE,
+    PART,
     SUMMARY_SLOT,
     Change,
     EntryRow,
     Name,
     Node,
+    Put,
     Reply,
     Request,
     RevertSpan,
@@ -27,6 +31,15 @@ from turnwire.store.base import (
 
 _NONE: Mapping[bytes, Node | None] = {}
 _VIEWS = Node(b"", b"", 0, 0, 0, 0, 0, 0, False, 0, 0)  # stands for what only the view knows
+
+
+class Admitted(NamedTuple):
+    """What became of one entry; the fields of ``turnwire.v1.AppendResult``."""
+
+    revision: int
+    id: str = ""
+    part_ids: Sequence[str] = ()
+    existing: bool = False
 
 
 class Draft:
@@ -46,6 +59,9 @@ class Draft:
         self._places: list[bytes] = []  # the places of the live headers among them, sorted
         self._slots: dict[bytes, list[bytes]] = {}  # the same for the live parts of a place
         self._names: dict[int, dict[str, list[Name]]] = {}  # by space and id: every row, oldest first
+        # Messages put whole that no one has looked into; of these the above has the places alone.
+        self._puts: dict[str, Put] = {}  # by the id of the message
+        self._put_parts: dict[str, Put] = {}  # by the ids of its parts
         self._spans: dict[int, RevertSpan] = {}
         self._properties: v1.SessionProperties | None = None
 
@@ -64,6 +80,10 @@ class Draft:
         self.session = SessionRow(tenant, id, key, revision, chain, first_us, self._now_us, properties, revert)
         return revision
 
+    def add(self, entry: Prepared) -> int:
+        """Add an entry that was prepared."""
+        return self.record(entry.field, entry.payload, ignorable=entry.ignorable)
+
     def set_properties(self, properties: v1.SessionProperties, revision: int) -> None:
         self._properties = properties
         self.session = self.session._replace(properties=revision)
@@ -76,6 +96,7 @@ class Draft:
             self._ended,
             {(node.place, node.slot): node for slots in self._nodes.values() for node in slots.values() if node},
             [name for of in self._names.values() for rows in of.values() for name in rows],
+            list(self._puts.values()),
             list(self._spans.values()),
             self._properties,
             request,
@@ -97,7 +118,10 @@ class Draft:
             slots[node.slot] = node
         for name in change.names:
             self.set_name(name)
-        self._spans.update({span.start: span for span in change.spans})
+        for put in change.puts:
+            self.put_whole(put, [part.id for part in put.parts])
+        if change.spans:
+            self._spans.update({span.start: span for span in change.spans})
         self._properties = change.properties or self._properties
         self.session = change.session
 
@@ -107,19 +131,21 @@ class Draft:
     # Names
 
     def name(self, space: int, id: str) -> Name | None:
+        put = self._puts.get(id) if space == MESSAGE else self._put_parts.get(id) if space == PART else None
+        if put is not None:
+            self._look_into(put)
         of = self._names.get(space)
         rows = of.get(id) if of is not None else None
         return rows[-1] if rows is not None else self._view.name(space, id)
 
     def unknown(self, space: int, ids: Sequence[str]) -> bool:
         """Whether none of the ids has a name."""
-        of = self._names.get(space)
-        if of is not None and not of.keys().isdisjoint(ids):
+        if (space == PART and not self._put_parts.keys().isdisjoint(ids)) or (
+            space == MESSAGE and not self._puts.keys().isdisjoint(ids)
+        ):
             return False
-        view = self._view
-        if isinstance(view, Draft):
-            return view.unknown(space, ids)
-        return all(view.name(space, id) is None for id in ids)
+        of = self._names.get(space)
+        return (of is None or of.keys().isdisjoint(ids)) and self._view.unknown(space, ids)
 
     def set_name(self, name: Name) -> None:
         of = self._names.get(name.space)
@@ -153,14 +179,25 @@ class Draft:
         self._end(self.node(node.place, node.slot), node.revision)
         self._set(node)
 
-    def put_new(self, nodes: list[Node]) -> None:
-        """Make all nodes of a message live whose place is new: header and parts in their order."""
-        place = nodes[0].place
-        slots = self._nodes.setdefault(place, {})
-        for node in nodes:
-            slots[node.slot] = node
-        insort(self._places, place)
-        self._slots[place] = [node.slot for node in nodes[1:]]
+    def put_whole(self, put: Put, part_ids: Sequence[str]) -> None:
+        """Put a message and its parts, whose ids are all new, in a place where nothing is."""
+        self._puts[put.id] = put
+        self._put_parts.update(dict.fromkeys(part_ids, put))
+        insort(self._places, put.place)
+
+    def _look_into(self, put: Put) -> None:
+        del self._puts[put.id]
+        for part in put.parts:
+            del self._put_parts[part.id]
+        for name in whole.names(put):
+            self.set_name(name)
+        nodes = whole.nodes(put)
+        self._nodes.setdefault(put.place, {}).update({node.slot: node for node in nodes})
+        self._slots[put.place] = [node.slot for node in nodes[1:]]
+
+    def _look_into_all(self) -> None:
+        for put in [*self._puts.values()]:
+            self._look_into(put)
 
     def touch(self, node: Node) -> None:
         """Replace a live node by the same version with other marks."""
@@ -207,6 +244,7 @@ class Draft:
         return [found[slot] for slot in sorted(found)]
 
     def nodes_from(self, place: bytes, slot: bytes) -> list[Node]:
+        self._look_into_all()
         found = {(node.place, node.slot): node for node in self._view.nodes_from(place, slot)}
         drafted = {(of, at): node for of, slots in self._nodes.items() if of >= place for at, node in slots.items()}
         _overlay(found, {at: node for at, node in drafted.items() if at >= (place, slot)})

@@ -7,8 +7,7 @@ session, so that it runs outside of any transaction.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -17,6 +16,7 @@ from google.protobuf.message import Message
 
 from turnwire import errors, ids, rules, v1
 from turnwire.log import wire
+from turnwire.store.base import PutPart
 from turnwire.v1 import options_pb2
 
 #: Field numbers of ``Entry.payload``.
@@ -68,9 +68,16 @@ def _ids(message: Descriptor) -> list[tuple[str, int]]:
     return found
 
 
+#: The message in the put of one, by the number of its payload.
+_HOLDERS = {USER: "user", ASSISTANT: "assistant"}
+
 # Ids of other things are looked for in the few fields where the schema has them; a walk through all parts takes longer
-# than anything else that is done to them.
-_IDS = {cls: _ids(cls.DESCRIPTOR) for cls in (v1.User, v1.Assistant, v1.UserPut, v1.AssistantPut)}
+# than anything else that is done to them. The turn is looked for in any case.
+_IDS = {
+    number: [each for each in _ids(message.DESCRIPTOR) if each[0] != "turn_id"]
+    for number, message in ((USER, v1.User), (ASSISTANT, v1.Assistant))
+}
+_PUT_IDS = {USER: _ids(v1.UserPut.DESCRIPTOR), ASSISTANT: _ids(v1.AssistantPut.DESCRIPTOR)}
 #: Numbers of the kinds of parts that have such ids.
 _REFERRING = frozenset(
     field.number
@@ -80,44 +87,40 @@ _REFERRING = frozenset(
 
 
 @dataclass(slots=True)
-class Part:
-    """A part as it will be stored: ``length`` bytes at ``offset`` of the payload."""
-
-    id: str
-    kind: int
-    offset: int
-    length: int
-    sealed: bool
-    call_id: str
-    path: str
-
-
-@dataclass(slots=True)
 class Prepared:
     """An entry that is ready to be admitted.
 
     ``id`` is that of the turn, message or prompt record, or (in hex) the SHA-256 of a prompt context or rendering. For
     a put of a message the header is at ``header_offset``; ``parts`` are those that the put carries; ``owner_id`` is the
-    message of a put of a part. ``message`` is the filled-in payload of all other kinds, ``dated`` whether the caller
-    gave its time.
+    message of a put of a part. ``references`` are those to be looked for in the session, but the turn of a message.
+    ``message`` is the filled-in payload of all other kinds, ``dated`` whether the caller gave its time.
     """
 
     field: int
     payload: bytes
     path: str
-    ignorable: bool
+    ignorable: bool = False
     id: str = ""
     turn_id: str = ""
     owner_id: str = ""
     before_id: str = ""
-    message: Message | None = None
-    dated: bool = True
-    limit: int = 0
     header_offset: int = 0
     header_length: int = 0
     sealed: bool = False
-    parts: list[Part] = dataclasses.field(default_factory=list)
-    references: list[rules.Reference] = dataclasses.field(default_factory=list)
+    parts: Sequence[PutPart] = ()
+    references: Sequence[rules.Reference] = ()
+    message: Message | None = None
+    dated: bool = True
+    limit: int = 0
+
+    @property
+    def message_path(self) -> str:
+        """The path of the message of a put."""
+        return f"{self.path}.{_HOLDERS[self.field]}"
+
+    def part_path(self, index: int) -> str:
+        """The path of a part that a put carries."""
+        return f"{self.path}.part" if self.field == PART else f"{self.message_path}.parts[{index}]"
 
 
 def prepare(entries: Iterable[v1.EntryInput], now_us: int, part_bytes: int) -> list[Prepared]:
@@ -151,14 +154,15 @@ def one(entry: v1.EntryInput, path: str, now_us: int, part_bytes: int) -> Prepar
     name = entry.WhichOneof("payload")
     assert name is not None
     payload = getattr(entry, name)
-    if isinstance(payload, v1.SessionProperties):
-        prepared = properties(payload, path, now_us)
-    elif isinstance(payload, v1.UserPut | v1.AssistantPut):
-        prepared = _message_put(payload, _NUMBERS[name], path, now_us, part_bytes)
-    elif isinstance(payload, v1.PartPut):
+    number = _NUMBERS[name]
+    if number in _HOLDERS:
+        prepared = _message_put(payload, number, path, now_us, part_bytes)
+    elif number == PART:
         prepared = _part_put(payload, path, part_bytes)
+    elif number == SESSION:
+        prepared = properties(payload, path, now_us)
     else:
-        prepared = _plain(payload, _NUMBERS[name], path, now_us, part_bytes)
+        prepared = _plain(payload, number, path, now_us, part_bytes)
     prepared.ignorable = entry.ignorable
     return prepared
 
@@ -185,47 +189,45 @@ def _plain(payload: Message, number: int, path: str, now_us: int, part_bytes: in
 
 
 def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_us: int, part_bytes: int) -> Prepared:
-    if isinstance(put, v1.UserPut):
-        message: v1.User | v1.Assistant = put.user
-        path_of_message = f"{path}.user"
-    else:
-        message = put.assistant
-        path_of_message = f"{path}.assistant"
-    if not message.id:
-        message.id = ids.new(ids.MESSAGE)
-    if not message.time.HasField("created"):
-        created = message.time.created
+    message: v1.User | v1.Assistant = getattr(put, _HOLDERS[number])
+    id = message.id
+    if not id:
+        id = message.id = ids.new(ids.MESSAGE)
+    time = message.time
+    if not time.HasField("created"):
+        created = time.created
         created.seconds = now_us // 1_000_000
         created.nanos = now_us % 1_000_000 * 1000
     parts = list(message.parts)
+    prepared = Prepared(number, b"", path, False, id, message.turn_id, "", put.before_id)
     if len(parts) > _MOST_PARTS:
         detail = v1.SizeLimit(size=len(parts), limit=_MOST_PARTS, unit="parts")
         text = f"{len(parts):,} parts in one put, more than the limit of {_MOST_PARTS:,}"
-        raise errors.RequestTooLarge(text, detail=detail, path=f"{path_of_message}.parts")
-    _fill_in_ids(parts, path_of_message)
+        raise errors.RequestTooLarge(text, detail=detail, path=f"{prepared.message_path}.parts")
+    _fill_in_ids(parts, prepared)
     rules.require(put, path, stored=True)
-    if put.before_id == message.id:
-        raise _self(f"{path}.before_id")
-    if isinstance(message, v1.Assistant) and message.parent_id == message.id:
-        raise _self(f"{path_of_message}.parent_id")
-    prepared = Prepared(number, b"", path, False, id=message.id, turn_id=message.turn_id, before_id=put.before_id)
-    prepared.sealed = isinstance(message, v1.Assistant) and message.time.HasField("completed")
+    prepared.references = _header_references(put, message, prepared)
+    if isinstance(message, v1.Assistant):
+        prepared.sealed = message.time.HasField("completed")
     payload = put.SerializeToString(deterministic=True)
     places = _places(payload)
     if places is None:  # a later schema's fields came behind the parts
         payload, places = _with_parts_last(put, message, parts)
-    (prepared.header_offset, prepared.header_length), *places = places
     prepared.payload = payload
-    _check_size(prepared.header_length, part_bytes, path_of_message)
+    prepared.header_offset, prepared.header_length = places[0]
     refers = False
-    for index, (part, (offset, length)) in enumerate(zip(parts, places, strict=True)):
-        part_path = f"{path_of_message}.parts[{index}]"
+    made: list[PutPart] = []
+    for part, (offset, length) in zip(parts, places[1:], strict=True):
         if length > part_bytes:
-            _check_size(length, part_bytes, part_path)
-        placed = stored_part(part, offset, length, part_path)
+            _check_size(length, part_bytes, prepared.part_path(len(made)))
+        placed = stored_part(part, offset, length)
         refers = refers or placed.kind in _REFERRING
-        prepared.parts.append(placed)
-    prepared.references = references(put, path) if refers else _header_references(put, message, path, path_of_message)
+        made.append(placed)
+    if prepared.header_length > part_bytes:
+        _check_size(prepared.header_length, part_bytes, prepared.message_path)
+    prepared.parts = made
+    if refers:
+        prepared.references = references(put, path)
     return prepared
 
 
@@ -233,18 +235,17 @@ def _self(path: str) -> errors.RuleViolation:
     return errors.RuleViolation([errors.Violation(path, "turnwire.self", "names the very thing that it is in")])
 
 
-def _fill_in_ids(parts: list[v1.PromptPart], path: str) -> None:
+def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> None:
     found: list[str] = []
     for part in parts:
         id = part.id
         if not id:
             id = part.id = ids.new(ids.PART)
         found.append(id)
-    if len(set(found)) < len(found):
+    if len(found) > 1 and len(set(found)) < len(found):
         index = next(index for index, id in enumerate(found) if id in found[:index])
-        raise errors.IdInUse(
-            "two parts of one put have this id", path=f"{path}.parts[{index}].id", part_id=found[index]
-        )
+        path = f"{prepared.part_path(index)}.id"
+        raise errors.IdInUse("two parts of one put have this id", path=path, part_id=found[index])
 
 
 def _places(payload: bytes) -> list[tuple[int, int]] | None:
@@ -317,25 +318,31 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
         raise _self(f"{path}.before_id")
     stored = part.SerializeToString(deterministic=True)
     _check_size(len(stored), part_bytes, f"{path}.part")
-    prepared = Prepared(PART, b"", path, False, owner_id=put.message_id, before_id=put.before_id)
+    prepared = Prepared(PART, b"", path, owner_id=put.message_id, before_id=put.before_id)
     prepared.references = references(put, path)
     lead = wire.tag(2) + wire.varint(len(stored))
-    prepared.parts.append(stored_part(part, len(lead), len(stored), f"{path}.part"))
+    prepared.parts = (stored_part(part, len(lead), len(stored)),)
     put.ClearField("part")
     prepared.payload = lead + stored + put.SerializeToString(deterministic=True)
     return prepared
 
 
 def _header_references(
-    put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, path: str, path_of_message: str
-) -> list[rules.Reference]:
-    """The same as ``references`` for a put whose parts have none."""
+    put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, prepared: Prepared
+) -> Sequence[rules.Reference]:
+    """The same as ``references`` for a put whose parts have none, but for the turn. Refuses those to itself."""
     found: list[rules.Reference] = []
-    for holder, at in ((message, path_of_message), (put, path)):
-        for name, kind in _IDS[type(holder)]:
-            value = getattr(holder, name)
-            if value:
-                found.append(rules.Reference(f"{at}.{name}", kind, False, value))
+    for name, kind in _IDS[prepared.field]:
+        value = getattr(message, name)
+        if value:
+            found.append(rules.Reference(f"{prepared.message_path}.{name}", kind, False, value))
+    for name, kind in _PUT_IDS[prepared.field]:
+        value = getattr(put, name)
+        if value:
+            found.append(rules.Reference(f"{prepared.path}.{name}", kind, False, value))
+    for reference in found:
+        if reference.value == prepared.id and reference.kind == options_pb2.REF_KIND_MESSAGE:
+            raise _self(reference.path)
     return found
 
 
@@ -347,10 +354,8 @@ def references(payload: Message, path: str) -> list[rules.Reference]:
     ]
 
 
-def stored_part(part: v1.PromptPart, offset: int, length: int, path: str) -> Part:
-    kind = part.WhichOneof("kind")
-    if kind is None:
-        raise errors.UnknownToThisServer("no kind of part that this server knows", path=f"{path}.kind")
+def stored_part(part: v1.PromptPart, offset: int, length: int) -> PutPart:
+    kind = part.WhichOneof("kind") or ""  # of a later schema
     sealed = False
     call_id = ""
     if kind == "tool":
@@ -360,7 +365,7 @@ def stored_part(part: v1.PromptPart, offset: int, length: int, path: str) -> Par
         sealed = part.text.time.HasField("end")
     elif kind == "reasoning":
         sealed = part.reasoning.time.HasField("end")
-    return Part(part.id, _KIND_NUMBERS[kind], offset, length, sealed, call_id, path)
+    return PutPart(part.id, _KIND_NUMBERS.get(kind, 0), offset, length, sealed, call_id)
 
 
 def _check_size(size: int, limit: int, path: str) -> None:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from turnwire import v1
 from turnwire.log import digest, prepare, wire
-from turnwire.log.prepare import Part, Prepared
+from turnwire.log.prepare import Prepared
 
 _PARTS: Final = 15
 #: The numbers of payloads in ``Entry``; later fields of the envelope begin at 300.
@@ -123,16 +123,16 @@ def prepared(entry: RawEntry) -> Prepared:
         match entry.field:
             case prepare.USER:
                 user = v1.UserPut.FromString(entry.payload)
-                _message(made, user, user.user, f"{path}.user")
+                _message(made, user, user.user)
             case prepare.ASSISTANT:
                 assistant = v1.AssistantPut.FromString(entry.payload)
-                _message(made, assistant, assistant.assistant, f"{path}.assistant")
+                _message(made, assistant, assistant.assistant)
                 made.sealed = assistant.assistant.time.HasField("completed")
             case prepare.PART:
                 put = v1.PartPut.FromString(entry.payload)
                 made.owner_id, made.before_id = put.message_id, put.before_id
                 (place,) = (field for field in fields(entry.payload) if field.number == 2)
-                made.parts.append(_part(made, put.part, place, f"{path}.part"))
+                made.parts = (prepare.stored_part(put.part, place.value, place.end - place.value),)
                 made.references = prepare.references(put, path)
             case _:
                 message: Message = getattr(v1.Entry.FromString(wire.field(entry.field, entry.payload)), descriptor.name)
@@ -153,7 +153,7 @@ def prepared(entry: RawEntry) -> Prepared:
     return made
 
 
-def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, path: str) -> None:
+def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant) -> None:
     made.id, made.turn_id, made.before_id = message.id, message.turn_id, put.before_id
     made.references = prepare.references(put, made.path)
     (place,) = (field for field in fields(made.payload) if field.number == 1)
@@ -163,14 +163,9 @@ def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User
     if any(field.number != _PARTS for field in inside if field.start >= first):
         raise ValueError("a message whose parts are not at its end")
     made.header_offset, made.header_length = place.value, first - place.value
-    for index, (part, at) in enumerate(zip(message.parts, parts, strict=True)):
-        made.parts.append(_part(made, part, at, f"{path}.parts[{index}]"))
-
-
-def _part(made: Prepared, part: v1.PromptPart, at: Field, path: str) -> Part:
-    if part.WhichOneof("kind") is None:  # a kind of a later schema
-        return Part(part.id, 0, at.value, at.end - at.value, False, "", path)
-    return prepare.stored_part(part, at.value, at.end - at.value, path)
+    made.parts = [
+        prepare.stored_part(part, at.value, at.end - at.value) for part, at in zip(message.parts, parts, strict=True)
+    ]
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:

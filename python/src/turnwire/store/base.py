@@ -92,6 +92,32 @@ class Name(NamedTuple):
     slot: bytes = b""
 
 
+class PutPart(NamedTuple):
+    """A part in the payload of its put: ``length`` bytes at ``offset``."""
+
+    id: str
+    kind: int  # as in Node
+    offset: int
+    length: int
+    sealed: bool  # as in Node
+    call_id: str  # of a tool; else ""
+
+
+class Put(NamedTuple):
+    """A message that was put with its parts in a place where nothing was, all ids new: the names and nodes that
+    ``turnwire.log.whole`` makes of it, in short."""
+
+    id: str
+    place: bytes
+    kind: int  # the rest as in the Node of the header
+    revision: int
+    offset: int
+    length: int
+    sealed: bool
+    turn: int
+    parts: Sequence[PutPart]
+
+
 class RevertSpan(NamedTuple):
     """A revert that was open from revision ``start`` until before ``end`` (0: still open), from a place on."""
 
@@ -121,7 +147,8 @@ class Change:
     """What one write does to one session, all or nothing.
 
     ``ended`` holds versions that stop being live, with ``ended`` set; ``live`` the versions that are live afterwards,
-    by (place, slot). ``properties`` is set when they changed, for the filters of listing.
+    by (place, slot), and ``puts`` those of messages that are as they were put. ``properties`` is set when they changed,
+    for the filters of listing.
     """
 
     session: SessionRow
@@ -129,6 +156,7 @@ class Change:
     ended: list[Node] = field(default_factory=list)
     live: dict[tuple[bytes, bytes], Node] = field(default_factory=dict)
     names: list[Name] = field(default_factory=list)
+    puts: list[Put] = field(default_factory=list)
     spans: list[RevertSpan] = field(default_factory=list)
     properties: v1.SessionProperties | None = None
     request: Request | None = None
@@ -151,6 +179,10 @@ class View(Protocol):
 
     def name(self, space: int, id: str) -> Name | None:
         """The newest row of an id."""
+        ...
+
+    def unknown(self, space: int, ids: Sequence[str]) -> bool:
+        """Whether none of the ids has a name."""
         ...
 
     def node(self, place: bytes, slot: bytes) -> Node | None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from turnwire import errors, v1
-from turnwire.log import deltas, digest
+from turnwire.log import deltas, digest, whole
 from turnwire.store.base import (
     HEADER_SLOT,
     LAST_FIELD,
@@ -47,6 +47,7 @@ class _Session:
         self.properties = v1.SessionProperties()
 
     def apply(self, change: Change) -> None:
+        whole.spelled_out(change)
         self.row = change.session
         self.entries += change.entries
         self.past += change.ended
@@ -90,6 +91,9 @@ class _View:
     def name(self, space: int, id: str) -> Name | None:
         rows = self._stored.names.get((space, id)) if self._stored else None
         return rows[-1] if rows else None
+
+    def unknown(self, space: int, ids: Sequence[str]) -> bool:
+        return all(self.name(space, id) is None for id in ids)
 
     def node(self, place: bytes, slot: bytes) -> Node | None:
         return self._stored.live.get((place, slot)) if self._stored else None

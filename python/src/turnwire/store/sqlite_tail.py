@@ -17,7 +17,6 @@ moves: head, digest and time.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 
 from turnwire import errors
 from turnwire.log import plan, raw
@@ -60,14 +59,11 @@ class Tail(Draft):
     def entry(self, revision: int) -> EntryRow:
         return self._view.entry(revision)  # entries are in the file, also those of the tail
 
-    def unknown(self, space: int, ids: Sequence[str]) -> bool:
-        of = self._names.get(space)
-        return (of is None or of.keys().isdisjoint(ids)) and self._index.unknown(space, ids)
-
     def absorb(self, change: Change) -> None:
         super().absorb(change)
         self._entries.clear()
-        self.bytes += sum(len(row.payload) for row in change.entries)
+        for row in change.entries:
+            self.bytes += len(row.payload)
 
     def catch_up(self, last: int) -> None:
         """Take in the entries up to a revision, as far as they are not there yet. Raises ``CorruptData``."""
@@ -103,14 +99,17 @@ class Tail(Draft):
 
     def versions(self) -> list[Node]:
         """All versions that the tail has put, changed or ended."""
+        self._look_into_all()
         return [*self._ended, *(node for slots in self._nodes.values() for node in slots.values() if node is not None)]
 
     def named(self, space: int, id: str, revision: int) -> Name | None:
         """The row of an id that the tail has made and that was in force at a revision."""
+        self._look_into_all()
         return next((row for row in reversed(self._names.get(space, {}).get(id, [])) if row.born <= revision), None)
 
     def names_of(self, space: int, after: int) -> list[Name]:
         """The rows of a space that the tail has made or changed, of those born after a revision."""
+        self._look_into_all()
         return [row for rows in self._names.get(space, {}).values() for row in rows if row.born > after]
 
 

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from turnwire import errors, v1
+from turnwire.log import whole
 from turnwire.store.base import HEADER_SLOT, Change, EntryRow, Name, Node, Reply, Request, RevertSpan, SessionRow
 from turnwire.store.sqlite_pack import least_made, made_digits, pack_id, pack_run, unpack_made
 from turnwire.store.sqlite_rows import LISTED, Rows, base
@@ -52,7 +53,6 @@ class SqliteView:
             return found
 
     def unknown(self, space: int, ids: Sequence[str]) -> bool:
-        """Whether none of the ids has a name."""
         least = least_made(space, ids)
         if least is not None and least > self._last_made():
             return True
@@ -120,6 +120,7 @@ def write_index(db: sqlite3.Connection, rows: Rows, change: Change) -> None:
     """Bring the session's row and the index up to a change, inside a transaction. Its entries are written already."""
     session = change.session
     key = session.key
+    whole.spelled_out(change)
     db.execute(
         "UPDATE session SET head = ?, digest = ?, recorded_us = ?, properties = ?, revert = ?, ahead = 0 WHERE key = ?",
         (session.head, session.digest, session.recorded_us, session.properties, session.revert, key),
