@@ -253,7 +253,10 @@ class Draft:
     # Places: those of the view count as far as nothing here has ended what is there.
 
     def last_place(self) -> bytes | None:
-        return _greater(self._place_of_view(self._view.last_place()), _last(self._places))
+        there, here = self._view.last_place(), self._places
+        if there in self._nodes:
+            there = self._place_of_view(there)
+        return here[-1] if here and (there is None or here[-1] > there) else there
 
     def place_before(self, place: bytes) -> bytes | None:
         return _greater(self._place_of_view(self._view.place_before(place)), _below(self._places, place))

@@ -13,7 +13,10 @@ _ZERO = 0x80
 
 def after(key: bytes | None) -> bytes:
     """A key after ``key`` and everything that extends its first number (None: the first key of all)."""
-    return _encode(0) if key is None else _encode(_decode(key)[0] + 1)
+    if key is None:
+        return _FIRST
+    lead = key[0] - _ZERO
+    return _encode((lead if -_SMALL <= lead < _SMALL else _decode(key)[0]) + 1)
 
 
 def firsts(count: int) -> list[bytes]:
@@ -69,4 +72,5 @@ def _decode(key: bytes) -> list[int]:
     return path
 
 
+_FIRST = _encode(0)
 _FIRSTS = [_encode(number) for number in range(_SMALL)]

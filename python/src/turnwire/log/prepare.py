@@ -13,6 +13,7 @@ from hashlib import sha256
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from turnwire import errors, ids, rules, v1
 from turnwire.log import wire
@@ -34,6 +35,7 @@ KIND_ROLES: dict[int, frozenset[int]] = {
 }
 TEXT_KIND, REASONING_KIND, TOOL_KIND = (_KIND_NUMBERS[name] for name in ("text", "reasoning", "tool"))
 
+_SIZE = v1.PromptPart.ByteSize
 _PARTS_TAG = wire.PARTS_TAG[0]
 _MOST_PARTS = 10_000  # of one put
 _TERMINAL = (v1.ToolState.TOOL_STATE_COMPLETED, v1.ToolState.TOOL_STATE_ERROR)
@@ -210,21 +212,23 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
     if isinstance(message, v1.Assistant):
         prepared.sealed = message.time.HasField("completed")
     payload = put.SerializeToString(deterministic=True)
-    places = _places(payload)
+    sizes = [*map(_SIZE, parts)]
+    places = _places(payload, message, sizes)
     if places is None:  # a later schema's fields came behind the parts
         payload, places = _with_parts_last(put, message, parts)
     prepared.payload = payload
-    prepared.header_offset, prepared.header_length = places[0]
+    start, (end, *offsets) = places
+    prepared.header_offset, prepared.header_length = start, end - start
     refers = False
     made: list[PutPart] = []
-    for part, (offset, length) in zip(parts, places[1:], strict=True):
+    for part, offset, length in zip(parts, offsets, sizes, strict=True):
         if length > part_bytes:
             _check_size(length, part_bytes, prepared.part_path(len(made)))
         placed = stored_part(part, offset, length)
         refers = refers or placed.kind in _REFERRING
         made.append(placed)
-    if prepared.header_length > part_bytes:
-        _check_size(prepared.header_length, part_bytes, prepared.message_path)
+    if end - start > part_bytes:
+        _check_size(end - start, part_bytes, prepared.message_path)
     prepared.parts = made
     if refers:
         prepared.references = references(put, path)
@@ -248,28 +252,25 @@ def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> None:
         raise errors.IdInUse("two parts of one put have this id", path=path, part_id=found[index])
 
 
-def _places(payload: bytes) -> list[tuple[int, int]] | None:
-    """Offset and length of the header and of each part in a serialized put of a message.
+def _places(payload: bytes, message: v1.User | v1.Assistant, sizes: Sequence[int]) -> tuple[int, list[int]] | None:
+    """Where the header and each part begin in a serialized put of a message; ``sizes`` are those of the parts.
 
-    None where the parts are not the last fields of the message: what this schema knows of it comes before them.
+    None where the parts may not be the last fields of the message: what this schema knows of it comes before them.
     """
+    if len(UnknownFieldSet(message)):
+        return None
     length, start = _varint(payload, 1)
-    end = start + length
-    at = start
-    while at < end and payload[at] != _PARTS_TAG:
-        tag = payload[at]
-        if tag & 7 != 2 or tag >= 0x80:
-            return None
-        length, at = _varint(payload, at + 1)
-        at += length
-    found = [(start, at - start)]
-    while at < end:
+    at = start + length
+    found: list[int] = []
+    for size in reversed(sizes):
+        at -= size
+        found.append(at)
+        at -= 2 if size < 0x80 else 3 if size < 0x4000 else 1 + len(wire.varint(size))  # tag and length
         if payload[at] != _PARTS_TAG:
             return None
-        length, at = _varint(payload, at + 1)
-        found.append((at, length))
-        at += length
-    return found
+    found.append(at)
+    found.reverse()
+    return start, found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -289,7 +290,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _with_parts_last(
     put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, parts: list[v1.PromptPart]
-) -> tuple[bytes, list[tuple[int, int]]]:
+) -> tuple[bytes, tuple[int, list[int]]]:
     """A put serialized piece by piece, and the places of header and parts in it. The put is of no use after that."""
     stored = [part.SerializeToString(deterministic=True) for part in parts]
     del message.parts[:]
@@ -301,13 +302,12 @@ def _with_parts_last(
         put.ClearField("assistant")
     framed = [wire.part(each) for each in stored]
     whole = wire.field(1, b"".join((header, *framed)))
-    at = len(whole) - len(header) - sum(map(len, framed))
-    places = [(at, len(header))]
-    at += len(header)
+    at = len(whole) - sum(map(len, framed))
+    start, found = at - len(header), [at]
     for each, part in zip(framed, stored, strict=True):
         at += len(each)
-        places.append((at - len(part), len(part)))
-    return whole + put.SerializeToString(deterministic=True), places
+        found.append(at - len(part))
+    return whole + put.SerializeToString(deterministic=True), (start, found)
 
 
 def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from turnwire import ids
 from turnwire.log import wire
-from turnwire.store.base import MESSAGE, PART, PROMPT, TURN, Node
+from turnwire.store.base import MESSAGE, PART, PROMPT, TURN, Node, Put
 
 # Ids. Letters and digits in ASCII order stand for the first digits of base 64, so that packed ids keep their order.
 
@@ -50,6 +50,16 @@ def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
     return form, a2b_base64(id.encode().translate(_PACK))
 
 
+def pack_ids(space: int, ids: Sequence[str]) -> Sequence[tuple[int, bytes | str]]:
+    """The same for several ids: at once, if they are of one length and their form is ``MADE``."""
+    if least_made(space, ids) is None:
+        return [pack_id(space, id) for id in ids]
+    prefix = _PREFIXES[space]
+    packed = a2b_base64("".join(ids).replace(prefix, "").encode().translate(_PACK))
+    size = len(packed) // len(ids)
+    return [(MADE, packed[at : at + size]) for at in range(0, len(packed), size)]
+
+
 def made_digits(space: int, id: str) -> str | None:
     """The digits of an id whose form is ``MADE``, which are in the order of what is stored; None for another form."""
     prefix = _PREFIXES.get(space)
@@ -64,17 +74,20 @@ def least_made(space: int, ids: Sequence[str]) -> str | None:
     prefix = _PREFIXES.get(space)
     if prefix is None or not ids:
         return None
-    length = len(ids[0])
-    together = "".join(ids)
-    digits = together.replace(prefix, "")
+    least = min(ids)
+    if len(ids) > 1 and (len(set(map(len, ids))) > 1 or not max(ids).startswith(prefix)):
+        return None
+    digits = "".join(ids).replace(prefix, "")
+    length = len(least) - len(prefix)
     if (
-        (length - len(prefix)) % 4
-        or len(digits) != len(ids) * (length - len(prefix))
+        not length
+        or length % 4
+        or len(digits) != len(ids) * length
+        or not least.startswith(prefix)  # and the greatest does: so do those between
         or not (digits.isalnum() and digits.isascii())
-        or any(len(id) != length or not id.startswith(prefix) for id in ids)
     ):
         return None
-    return min(ids)[len(prefix) :]
+    return least[len(prefix) :]
 
 
 def unpack_made(stored: bytes) -> str:
@@ -115,6 +128,23 @@ def pack_run(header: Node, parts: Sequence[Node]) -> tuple[bytes | None, int]:
         packed.append(part.kind << 1 | part.sealed)
         packed += size
         at = start + part.length
+        count += 1
+    return bytes(packed) or None, count
+
+
+def pack_put(put: Put) -> tuple[bytes | None, int]:
+    """The same for a message that is as it was put."""
+    at = put.offset + put.length
+    packed = bytearray()
+    count = 0
+    for _, kind, offset, length, sealed, _ in put.parts[:_MOST]:
+        size = wire.varint(length)
+        at += len(wire.PARTS_TAG) + len(size)
+        if offset != at or kind >= 128:
+            break
+        packed.append(kind << 1 | sealed)
+        packed += size
+        at += length
         count += 1
     return bytes(packed) or None, count
 

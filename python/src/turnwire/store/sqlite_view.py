@@ -12,9 +12,23 @@ from operator import itemgetter
 from typing import Any
 
 from turnwire import errors, v1
-from turnwire.log import whole
-from turnwire.store.base import HEADER_SLOT, Change, EntryRow, Name, Node, Reply, Request, RevertSpan, SessionRow
-from turnwire.store.sqlite_pack import least_made, made_digits, pack_id, pack_run, unpack_made
+from turnwire.log import places, whole
+from turnwire.store.base import (
+    CALL,
+    HEADER_SLOT,
+    MESSAGE,
+    PART,
+    Change,
+    EntryRow,
+    Name,
+    Node,
+    Put,
+    Reply,
+    Request,
+    RevertSpan,
+    SessionRow,
+)
+from turnwire.store.sqlite_pack import least_made, made_digits, pack_id, pack_ids, pack_put, pack_run, unpack_made
 from turnwire.store.sqlite_rows import LISTED, Rows, base
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 
@@ -120,18 +134,21 @@ def write_index(db: sqlite3.Connection, rows: Rows, change: Change) -> None:
     """Bring the session's row and the index up to a change, inside a transaction. Its entries are written already."""
     session = change.session
     key = session.key
-    whole.spelled_out(change)
     db.execute(
         "UPDATE session SET head = ?, digest = ?, recorded_us = ?, properties = ?, revert = ?, ahead = 0 WHERE key = ?",
         (session.head, session.digest, session.recorded_us, session.properties, session.revert, key),
     )
     if change.ended or change.live:
         _apply_nodes(db, rows, key, change)
-    if change.names:
-        names: list[tuple[Any, ...]] = []
-        for space, id, born, place, slot in change.names:
-            form, packed = pack_id(space, id)
-            names.append((key, form, packed, space, born, place, slot))
+    names: list[tuple[Any, ...]] = []
+    for space, id, born, place, slot in change.names:
+        names.append((key, *pack_id(space, id), space, born, place, slot))
+    if change.puts:
+        nodes: list[tuple[Any, ...]] = []
+        for put in change.puts:
+            _add_put(key, put, nodes, names)
+        _write_nodes(db, nodes)
+    if names:
         names.sort(key=_FORM)  # SQLite is faster where it goes on behind the last row
         db.executemany("REPLACE INTO name VALUES (?, ?, ?, ?, ?, ?, ?)", names)
         listed = [(key, name.space, name.born, name.id) for name in change.names if name.space in LISTED]
@@ -170,6 +187,23 @@ def _apply_nodes(db: sqlite3.Connection, rows: Rows, key: int, change: Change) -
             [(key, node.ended, *_node(node)) for node in change.ended],
         )
     _write_nodes(db, [(key, *_node(node), None if slot else runs.get(place)) for (place, slot), node in own.items()])
+
+
+def _add_put(key: int, put: Put, nodes: list[tuple[Any, ...]], names: list[tuple[Any, ...]]) -> None:
+    """Add the rows of a message that is as it was put."""
+    id, place, kind, revision, offset, length, sealed, turn, parts = put
+    run, count = pack_put(put)
+    back = revision - turn if turn else None
+    nodes.append((key, place, HEADER_SLOT, kind << 1 | sealed, revision, 0, offset, length, back, 0, 0, run))
+    if count < len(parts):
+        nodes += [(key, *_node(part), None) for part in whole.nodes(put)[1 + count :]]
+    names.append((key, *pack_id(MESSAGE, id), MESSAGE, revision, place, HEADER_SLOT))
+    slots = places.firsts(len(parts))
+    for (form, packed), slot in zip(pack_ids(PART, [part.id for part in parts]), slots, strict=True):
+        names.append((key, form, packed, PART, revision, place, slot))
+    for part, slot in zip(parts, slots, strict=True):
+        if part.call_id:
+            names.append((key, *pack_id(CALL, whole.call(place, part.call_id)), CALL, revision, place, slot))
 
 
 def _unpack(db: sqlite3.Connection, rows: Rows, key: int, place: bytes, touched: set[bytes]) -> None:
