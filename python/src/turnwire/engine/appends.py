@@ -23,12 +23,13 @@ class Appends(Core):
         create = request.create if request.HasField("create") else None
         expected = request.expected_revision if request.HasField("expected_revision") else None
         session_id = request.session_id
+        plain = once is None and expected is None
         failure: errors.TurnwireError | None = None
         opening: Prepared | None = None
         entries: list[Prepared] = []
         now_us = self.now_us()
         try:
-            self._check(request)
+            self._check(request, plain)
             if create is not None:
                 opening = prepare.properties(create, "create", now_us)
             entries = prepare.prepare(request.entries, now_us, self.limits.part_bytes)
@@ -75,16 +76,11 @@ class Appends(Core):
 
         return await self.store.write(caller.tenant, session_id, step)
 
-    def _check(self, request: v1.AppendRequest) -> None:
+    def _check(self, request: v1.AppendRequest, plain: bool) -> None:
         # Entries and properties are checked once they are filled in. Most requests have nothing beside that but the id.
-        if (
-            not request.entries
-            or not ids.valid(request.session_id)
-            or request.HasField("expected_revision")
-            or request.HasField("request_id")
-        ):
-            check(request, "entries", "create")
         count = len(request.entries)
+        if not (plain and count and ids.valid(request.session_id)):
+            check(request, "entries", "create")
         if count > self.limits.append_entries:
             detail = v1.SizeLimit(size=count, limit=self.limits.append_entries, unit="entries")
             text = f"{count:,} entries, more than the limit of {self.limits.append_entries:,}"

@@ -94,8 +94,10 @@ class Draft:
             self.session,
             self._entries,
             self._ended,
-            {(node.place, node.slot): node for slots in self._nodes.values() for node in slots.values() if node},
-            [name for of in self._names.values() for rows in of.values() for name in rows],
+            {(node.place, node.slot): node for slots in self._nodes.values() for node in slots.values() if node}
+            if self._nodes
+            else {},
+            [name for of in self._names.values() for rows in of.values() for name in rows] if self._names else [],
             list(self._puts.values()),
             list(self._spans.values()),
             self._properties,
@@ -105,9 +107,10 @@ class Draft:
     def absorb(self, change: Change) -> None:
         """Take in the change of a draft that lay over this one."""
         self._entries += change.entries
-        self._ended += change.ended
-        for node in change.ended:
-            self._unset(node)
+        if change.ended:
+            self._ended += change.ended
+            for node in change.ended:
+                self._unset(node)
         place, slots = b"", {}
         for node in change.live.values():  # those of a place one after another
             if node.place != place:

@@ -30,7 +30,7 @@ def plan(draft: Draft, entries: Sequence[Prepared]) -> list[Admitted]:
 
     Raises a ``TurnwireError`` with the path of the field that is at fault; the draft is then of no use.
     """
-    results = [admit(draft, entry) for entry in entries]
+    results = [_ADMIT.get(entry.field, _properties)(draft, entry) for entry in entries]
     for entry in entries:
         if entry.references or (entry.turn_id and draft.awaited):
             _check_references(draft, entry)

@@ -148,13 +148,17 @@ def _prepare(entry: v1.EntryInput, at: str, now_us: int, part_bytes: int) -> Pre
     name = entry.WhichOneof("payload")
     if name is None:
         raise errors.UnknownToThisServer("no payload that this server knows", path=f"{at}.payload")
-    return one(entry, f"{at}.{name}", now_us, part_bytes)
+    return _named(entry, name, f"{at}.{name}", now_us, part_bytes)
 
 
 def one(entry: v1.EntryInput, path: str, now_us: int, part_bytes: int) -> Prepared:
     """The same for one entry whose payload is set and stands at ``path`` of the request."""
     name = entry.WhichOneof("payload")
     assert name is not None
+    return _named(entry, name, path, now_us, part_bytes)
+
+
+def _named(entry: v1.EntryInput, name: str, path: str, now_us: int, part_bytes: int) -> Prepared:
     payload = getattr(entry, name)
     number = _NUMBERS[name]
     if number in _HOLDERS:
@@ -206,7 +210,7 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
         detail = v1.SizeLimit(size=len(parts), limit=_MOST_PARTS, unit="parts")
         text = f"{len(parts):,} parts in one put, more than the limit of {_MOST_PARTS:,}"
         raise errors.RequestTooLarge(text, detail=detail, path=f"{prepared.message_path}.parts")
-    _fill_in_ids(parts, prepared)
+    part_ids = _fill_in_ids(parts, prepared)
     rules.require(put, path, stored=True)
     prepared.references = _header_references(put, message, prepared)
     if isinstance(message, v1.Assistant):
@@ -221,10 +225,10 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
     prepared.header_offset, prepared.header_length = start, end - start
     refers = False
     made: list[PutPart] = []
-    for part, offset, length in zip(parts, offsets, sizes, strict=True):
+    for part, part_id, offset, length in zip(parts, part_ids, offsets, sizes, strict=True):
         if length > part_bytes:
             _check_size(length, part_bytes, prepared.part_path(len(made)))
-        placed = stored_part(part, offset, length)
+        placed = stored_part(part, part_id, offset, length)
         refers = refers or placed.kind in _REFERRING
         made.append(placed)
     if end - start > part_bytes:
@@ -239,7 +243,8 @@ def _self(path: str) -> errors.RuleViolation:
     return errors.RuleViolation([errors.Violation(path, "turnwire.self", "names the very thing that it is in")])
 
 
-def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> None:
+def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> list[str]:
+    """Give each part an id that has none. Returns all ids."""
     found: list[str] = []
     for part in parts:
         id = part.id
@@ -250,6 +255,7 @@ def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> None:
         index = next(index for index, id in enumerate(found) if id in found[:index])
         path = f"{prepared.part_path(index)}.id"
         raise errors.IdInUse("two parts of one put have this id", path=path, part_id=found[index])
+    return found
 
 
 def _places(payload: bytes, message: v1.User | v1.Assistant, sizes: Sequence[int]) -> tuple[int, list[int]] | None:
@@ -321,7 +327,7 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
     prepared = Prepared(PART, b"", path, owner_id=put.message_id, before_id=put.before_id)
     prepared.references = references(put, path)
     lead = wire.tag(2) + wire.varint(len(stored))
-    prepared.parts = (stored_part(part, len(lead), len(stored)),)
+    prepared.parts = (stored_part(part, part.id, len(lead), len(stored)),)
     put.ClearField("part")
     prepared.payload = lead + stored + put.SerializeToString(deterministic=True)
     return prepared
@@ -354,18 +360,18 @@ def references(payload: Message, path: str) -> list[rules.Reference]:
     ]
 
 
-def stored_part(part: v1.PromptPart, offset: int, length: int) -> PutPart:
+def stored_part(part: v1.PromptPart, id: str, offset: int, length: int) -> PutPart:
     kind = part.WhichOneof("kind") or ""  # of a later schema
     sealed = False
     call_id = ""
-    if kind == "tool":
+    if kind == "text":
+        sealed = part.text.time.HasField("end")
+    elif kind == "tool":
         sealed = part.tool.state in _TERMINAL
         call_id = part.tool.call_id
-    elif kind == "text":
-        sealed = part.text.time.HasField("end")
     elif kind == "reasoning":
         sealed = part.reasoning.time.HasField("end")
-    return PutPart(part.id, _KIND_NUMBERS.get(kind, 0), offset, length, sealed, call_id)
+    return PutPart(id, _KIND_NUMBERS.get(kind, 0), offset, length, sealed, call_id)
 
 
 def _check_size(size: int, limit: int, path: str) -> None:

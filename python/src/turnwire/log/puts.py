@@ -18,10 +18,10 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
         reverts.finish(draft)
     part_ids = [part.id for part in entry.parts]
     name = draft.name(MESSAGE, entry.id)
-    header = draft.live(name)
+    header = draft.live(name) if name is not None else None
+    born = 0
     if header is None:
-        place = _new_place(draft, entry)
-        born = draft.next
+        place = _place_before(draft, entry) if entry.before_id else places.after(draft.last_place())
     else:
         if header.kind != entry.field:
             text = "a message of the other role has this id"
@@ -29,7 +29,7 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
         if entry.before_id:
             raise errors.PlaceIsFixed("the message has its place", path=f"{entry.path}.before_id", message_id=entry.id)
         place, born = header.place, header.born
-    revision = draft.add(entry)
+    revision = draft.record(entry.field, entry.payload, ignorable=entry.ignorable)
     # A turn that comes later in the request is not noted: a reader finds it by its id, and a fork that ends before it
     # has no revision that its own log lacks.
     turn = draft.name(TURN, entry.turn_id)
@@ -44,6 +44,7 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
         draft.put_whole(put, part_ids)
         return Admitted(revision, entry.id, part_ids)
     if header is None:
+        born = revision
         draft.set_name(Name(MESSAGE, entry.id, born, place, HEADER_SLOT))
     draft.put(Node(place, HEADER_SLOT, kind, revision, born, 0, offset, length, sealed, turn_revision, 0))
     slots = [_set_part(draft, part, place, revision, entry.part_path(index)) for index, part in enumerate(entry.parts)]
@@ -52,9 +53,7 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
     return Admitted(revision, entry.id, part_ids)
 
 
-def _new_place(draft: Draft, entry: Prepared) -> bytes:
-    if not entry.before_id:
-        return places.after(draft.last_place())
+def _place_before(draft: Draft, entry: Prepared) -> bytes:
     name = draft.name(MESSAGE, entry.before_id)
     if name is None:  # it comes later in the request, and then goes behind; else it is refused as a reference
         return places.after(draft.last_place())

@@ -132,7 +132,7 @@ def prepared(entry: RawEntry) -> Prepared:
                 put = v1.PartPut.FromString(entry.payload)
                 made.owner_id, made.before_id = put.message_id, put.before_id
                 (place,) = (field for field in fields(entry.payload) if field.number == 2)
-                made.parts = (prepare.stored_part(put.part, place.value, place.end - place.value),)
+                made.parts = (prepare.stored_part(put.part, put.part.id, place.value, place.end - place.value),)
                 made.references = prepare.references(put, path)
             case _:
                 message: Message = getattr(v1.Entry.FromString(wire.field(entry.field, entry.payload)), descriptor.name)
@@ -164,7 +164,8 @@ def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User
         raise ValueError("a message whose parts are not at its end")
     made.header_offset, made.header_length = place.value, first - place.value
     made.parts = [
-        prepare.stored_part(part, at.value, at.end - at.value) for part, at in zip(message.parts, parts, strict=True)
+        prepare.stored_part(part, part.id, at.value, at.end - at.value)
+        for part, at in zip(message.parts, parts, strict=True)
     ]
 
 

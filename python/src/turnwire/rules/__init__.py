@@ -25,7 +25,17 @@ JSON_DEPTH: Final = jsontext.DEPTH
 JSON_SHAPE: Final = jsontext.SHAPE
 JSON_SYNTAX: Final = jsontext.SYNTAX
 
-_checkers: dict[type[Message], compiler.Checker | None] = {}
+_checkers: dict[type[Message], compiler.Checker] = {}
+
+
+def _checker(of: type[Message]) -> compiler.Checker:
+    checker = compiler.checker(of.DESCRIPTOR.full_name) or _nothing
+    _checkers[of] = checker
+    return checker
+
+
+def _nothing(message: Message, stored: bool | None, role: int, calls: list[str] | None) -> None:
+    """The check of a message that has no rules."""
 
 
 def check(
@@ -41,11 +51,8 @@ def check(
     Paths begin at the message: ``parts[1].tool.input_json``, ``labels["k"]``. Raises `UnsupportedRule` if the
     descriptors hold a rule that this version cannot check, and KeyError for a message of no package of the schema.
     """
-    try:
-        checker = _checkers[type(message)]
-    except KeyError:
-        checker = _checkers[type(message)] = compiler.checker(message.DESCRIPTOR.full_name)
-    found = checker(message, stored, role, None) if checker is not None else None
+    checker = _checkers.get(type(message)) or _checker(type(message))
+    found = checker(message, stored, role, None)
     if found is None:
         return []
     if keep_unknown:
@@ -63,10 +70,10 @@ def require(message: Message, path_prefix: str = "", *, stored: bool | None = No
     * else `errors.RuleViolation` with all violations;
     * but `errors.DuplicateCallId` if nothing is wrong except a call id that two parts have.
     """
-    found = check(message, stored=stored, role=role)
-    if not found:
-        return
-    raise failure(found, path_prefix)
+    checker = _checkers.get(type(message)) or _checker(type(message))
+    found = checker(message, stored, role, None)
+    if found is not None:
+        raise failure(found, path_prefix)
 
 
 def failure(violations: list[Violation], path_prefix: str = "") -> errors.TurnwireError:

@@ -15,10 +15,10 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from turnwire import errors
 from turnwire.store import sqlite_copy, sqlite_errors, sqlite_list
@@ -94,11 +94,13 @@ class SqliteStore:
 
     # Writing
 
-    async def write(self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]) -> T:
+    def write(
+        self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]
+    ) -> Coroutine[Any, Any, T]:
         if self._writer is None:
             raise _read_only()
-        at = (tenant, session_id)
-        return await self._writer.submit(lambda batch: batch.write(at, step), short=True)
+        run: Callable[[Batch], T] = partial(Batch.write, at=(tenant, session_id), step=step)
+        return self._writer.submit(run, short=True)
 
     async def fork(
         self,

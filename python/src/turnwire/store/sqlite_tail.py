@@ -54,7 +54,7 @@ class Tail(Draft):
     @property
     def full(self) -> bool:
         """Whether it is time to index."""
-        return len(self) >= MOST_ENTRIES or self.bytes >= MOST_BYTES
+        return self.session.head - self.stored.head >= MOST_ENTRIES or self.bytes >= MOST_BYTES
 
     def entry(self, revision: int) -> EntryRow:
         return self._view.entry(revision)  # entries are in the file, also those of the tail
@@ -122,6 +122,9 @@ class Tails:
         self._heads: dict[int, SessionRow] = {}
         self._version = -1
         self._changes = 0
+
+    def __len__(self) -> int:
+        return len(self._tails)
 
     def begin(self) -> None:
         """Ask, inside a transaction, whether others have written since the last one."""

@@ -55,6 +55,7 @@ class Writer:
         self._gate = threading.Lock()  # of what goes into these
         self._db = file.connect(write=True)
         self._db.execute("PRAGMA busy_timeout = 0")  # _begin waits by itself
+        self._execute = self._db.cursor().execute  # one for all that returns no rows
         self._rows = Rows(self._db)
         self._tails = Tails(self._rows)
         self._begun = False
@@ -264,7 +265,7 @@ class Writer:
         wait = _FIRST_WAIT_S
         while True:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
+                self._execute("BEGIN IMMEDIATE")
                 self._begun = True
                 self._tails.begin()
                 return
@@ -304,7 +305,7 @@ class Writer:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _end(self) -> None:
-        self._db.execute("COMMIT")
+        self._execute("COMMIT")
         self._begun = False
 
     def _roll_back(self) -> None:
