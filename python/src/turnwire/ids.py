@@ -23,6 +23,8 @@ PROMPT = "prm_"
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS = 8  # 62**8 ms is about 6,900 years
 _RANDOM_DIGITS = 12  # 71 bits
+#: Digits of an id behind its prefix.
+DIGITS = _TIME_DIGITS + _RANDOM_DIGITS
 _RANDOM_SPAN = 62**_RANDOM_DIGITS
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from turnwire import v1
 from turnwire.log import digest, whole
@@ -29,7 +29,7 @@ from turnwire.store.base import (
     View,
 )
 
-_NONE: Mapping[bytes, Node | None] = {}
+_NONE: Mapping[Any, Any] = {}
 _VIEWS = Node(b"", b"", 0, 0, 0, 0, 0, 0, False, 0, 0)  # stands for what only the view knows
 
 
@@ -141,14 +141,14 @@ class Draft:
         rows = of.get(id) if of is not None else None
         return rows[-1] if rows is not None else self._view.name(space, id)
 
-    def unknown(self, space: int, ids: Sequence[str]) -> bool:
-        """Whether none of the ids has a name."""
-        if (space == PART and not self._put_parts.keys().isdisjoint(ids)) or (
-            space == MESSAGE and not self._puts.keys().isdisjoint(ids)
-        ):
+    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
+        """Whether neither the message nor any of the parts has a name."""
+        if message_id in self._puts or not self._put_parts.keys().isdisjoint(part_ids):
             return False
-        of = self._names.get(space)
-        return (of is None or of.keys().isdisjoint(ids)) and self._view.unknown(space, ids)
+        names = self._names
+        if names and (message_id in names.get(MESSAGE, ()) or not names.get(PART, _NONE).keys().isdisjoint(part_ids)):
+            return False
+        return self._view.fresh(message_id, part_ids)
 
     def set_name(self, name: Name) -> None:
         of = self._names.get(name.space)

@@ -17,8 +17,8 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
     if draft.session.revert:
         reverts.finish(draft)
     part_ids = [part.id for part in entry.parts]
-    name = draft.name(MESSAGE, entry.id)
-    header = draft.live(name) if name is not None else None
+    fresh = draft.fresh(entry.id, part_ids)
+    header = None if fresh else draft.live(draft.name(MESSAGE, entry.id))
     born = 0
     if header is None:
         place = _place_before(draft, entry) if entry.before_id else places.after(draft.last_place())
@@ -39,7 +39,7 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
     elif not turn.place or place < turn.place:
         draft.set_name(turn._replace(place=place))
     kind, offset, length, sealed = entry.field, entry.header_offset, entry.header_length, entry.sealed
-    if name is None and draft.unknown(PART, part_ids):
+    if fresh:
         put = Put(entry.id, place, kind, revision, offset, length, sealed, turn_revision, entry.parts)
         draft.put_whole(put, part_ids)
         return Admitted(revision, entry.id, part_ids)

@@ -13,12 +13,22 @@ from turnwire.store.base import CALL, HEADER_SLOT, MESSAGE, PART, Change, Name, 
 def names(put: Put) -> list[Name]:
     """The names of a message, its parts and their calls."""
     place, revision = put.place, put.revision
+    slots = places.firsts(len(put.parts))
     found = [Name(MESSAGE, put.id, revision, place, HEADER_SLOT)]
-    for part, slot in zip(put.parts, places.firsts(len(put.parts)), strict=True):
-        found.append(Name(PART, part.id, revision, place, slot))
-        if part.call_id:  # the rules have seen to it that no other part of the put has it
-            found.append(Name(CALL, call(place, part.call_id), revision, place, slot))
-    return found
+    found += [Name(PART, part.id, revision, place, slot) for part, slot in zip(put.parts, slots, strict=True)]
+    return found + calls(put)
+
+
+def calls(put: Put) -> list[Name]:
+    """The names of the calls in the parts of a message. The rules have seen to it that no two parts have the same."""
+    if not any(part.call_id for part in put.parts):
+        return []
+    slots = places.firsts(len(put.parts))
+    return [
+        Name(CALL, call(put.place, part.call_id), put.revision, put.place, slot)
+        for part, slot in zip(put.parts, slots, strict=True)
+        if part.call_id
+    ]
 
 
 def nodes(put: Put) -> list[Node]:

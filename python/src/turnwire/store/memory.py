@@ -13,6 +13,8 @@ from turnwire.log import deltas, digest, whole
 from turnwire.store.base import (
     HEADER_SLOT,
     LAST_FIELD,
+    MESSAGE,
+    PART,
     SUMMARY_SLOT,
     Change,
     EntryRow,
@@ -92,8 +94,8 @@ class _View:
         rows = self._stored.names.get((space, id)) if self._stored else None
         return rows[-1] if rows else None
 
-    def unknown(self, space: int, ids: Sequence[str]) -> bool:
-        return all(self.name(space, id) is None for id in ids)
+    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
+        return self.name(MESSAGE, message_id) is None and all(self.name(PART, id) is None for id in part_ids)
 
     def node(self, place: bytes, slot: bytes) -> Node | None:
         return self._stored.live.get((place, slot)) if self._stored else None

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from turnwire.store import sqlite_view
 from turnwire.store.base import Change, View
 from turnwire.store.sqlite_rows import Rows
-from turnwire.store.sqlite_tail import SESSIONS, Tail, Tails
+from turnwire.store.sqlite_tail import Tail, Tails
 from turnwire.store.sqlite_view import SqliteView
 
 T = TypeVar("T")
@@ -81,8 +81,7 @@ class Batch:
                 self._tails.put(at, sqlite_view.create(self.db, self.rows, change))
             else:
                 self._append(at, tail, change)
-            if len(self._tails) > SESSIONS:
-                self._tails.shrink()
+            self._tails.shrink()
         return result
 
     def _append(self, at: At, tail: Tail, change: Change) -> None:

@@ -7,6 +7,7 @@ into rows of their own as soon as one of its parts, or the header, becomes anoth
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 
@@ -28,6 +29,11 @@ _OURS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _PACK = bytes.maketrans(_OURS, _BASE64)
 _UNPACK = bytes.maketrans(_BASE64, _OURS)
+
+_MADE_BYTES = ids.DIGITS // 4 * 3
+_ONE = {space: f"{prefix}[0-9A-Za-z]{{{ids.DIGITS}}}" for space, prefix in _PREFIXES.items()}
+_MADE = {space: re.compile(f"{one}(?:,{one})*") for space, one in _ONE.items()}
+_PUT = re.compile(f"{_ONE[MESSAGE]}(?:,{_ONE[PART]})*")
 
 
 def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
@@ -51,13 +57,12 @@ def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
 
 
 def pack_ids(space: int, ids: Sequence[str]) -> Sequence[tuple[int, bytes | str]]:
-    """The same for several ids: at once, if they are of one length and their form is ``MADE``."""
-    if least_made(space, ids) is None:
+    """The same for several ids: those that this package makes are packed at once."""
+    prefix, made = _PREFIXES[space], _MADE[space]
+    if not made.fullmatch(",".join(ids)):
         return [pack_id(space, id) for id in ids]
-    prefix = _PREFIXES[space]
     packed = a2b_base64("".join(ids).replace(prefix, "").encode().translate(_PACK))
-    size = len(packed) // len(ids)
-    return [(MADE, packed[at : at + size]) for at in range(0, len(packed), size)]
+    return [(MADE, packed[at : at + _MADE_BYTES]) for at in range(0, len(packed), _MADE_BYTES)]
 
 
 def made_digits(space: int, id: str) -> str | None:
@@ -69,25 +74,9 @@ def made_digits(space: int, id: str) -> str | None:
     return digits if digits and not len(digits) % 4 and digits.isalnum() and digits.isascii() else None
 
 
-def least_made(space: int, ids: Sequence[str]) -> str | None:
-    """The least digits of several ids, if their form is ``MADE`` and they are of one length; else None."""
-    prefix = _PREFIXES.get(space)
-    if prefix is None or not ids:
-        return None
-    least = min(ids)
-    if len(ids) > 1 and (len(set(map(len, ids))) > 1 or not max(ids).startswith(prefix)):
-        return None
-    digits = "".join(ids).replace(prefix, "")
-    length = len(least) - len(prefix)
-    if (
-        not length
-        or length % 4
-        or len(digits) != len(ids) * length
-        or not least.startswith(prefix)  # and the greatest does: so do those between
-        or not (digits.isalnum() and digits.isascii())
-    ):
-        return None
-    return least[len(prefix) :]
+def made_here(message_id: str, part_ids: Sequence[str]) -> bool:
+    """Whether the ids of a message and of parts are such as this package makes; their form is ``MADE``."""
+    return _PUT.fullmatch(",".join((message_id, *part_ids))) is not None
 
 
 def unpack_made(stored: bytes) -> str:

@@ -123,9 +123,6 @@ class Tails:
         self._version = -1
         self._changes = 0
 
-    def __len__(self) -> int:
-        return len(self._tails)
-
     def begin(self) -> None:
         """Ask, inside a transaction, whether others have written since the last one."""
         (version,) = self._rows.db.execute("PRAGMA data_version").fetchone()

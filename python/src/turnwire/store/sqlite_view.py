@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from turnwire import errors, v1
+from turnwire import errors, ids, v1
 from turnwire.log import places, whole
 from turnwire.store.base import (
     CALL,
@@ -28,12 +28,13 @@ from turnwire.store.base import (
     RevertSpan,
     SessionRow,
 )
-from turnwire.store.sqlite_pack import least_made, made_digits, pack_id, pack_ids, pack_put, pack_run, unpack_made
+from turnwire.store.sqlite_pack import made_digits, made_here, pack_id, pack_ids, pack_put, pack_run, unpack_made
 from turnwire.store.sqlite_rows import LISTED, Rows, base
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 
 _UNKNOWN = b""  # no place is empty
 _NAMES = 256
+_PREFIX = len(ids.MESSAGE)  # which is as long as that of parts
 _FORM = itemgetter(1, 2)
 
 
@@ -53,24 +54,26 @@ class SqliteView:
         return self._rows.reply(self._key, method, request_id) if self._key else None
 
     def name(self, space: int, id: str) -> Name | None:
+        try:
+            return self._names[space, id]
+        except KeyError:
+            pass
         if not self._key:
             return None
         digits = made_digits(space, id)
         if digits is not None and digits > self._last_made():
             return None
-        try:
-            return self._names[space, id]
-        except KeyError:
-            if len(self._names) >= _NAMES:
-                self._names.clear()
-            found = self._names[space, id] = self._rows.name(self._key, space, id)
-            return found
+        if len(self._names) >= _NAMES:
+            self._names.clear()
+        found = self._names[space, id] = self._rows.name(self._key, space, id)
+        return found
 
-    def unknown(self, space: int, ids: Sequence[str]) -> bool:
-        least = least_made(space, ids)
-        if least is not None and least > self._last_made():
-            return True
-        return all(self.name(space, id) is None for id in ids)
+    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
+        if made_here(message_id, part_ids):
+            least = min(message_id[_PREFIX:], min(part_ids)[_PREFIX:] if part_ids else "~")
+            if least > self._last_made():
+                return True
+        return self.name(MESSAGE, message_id) is None and all(self.name(PART, id) is None for id in part_ids)
 
     def _last_made(self) -> str:
         """The digits of the greatest of the ids that were made here; "" for none."""
@@ -144,10 +147,8 @@ def write_index(db: sqlite3.Connection, rows: Rows, change: Change) -> None:
     for space, id, born, place, slot in change.names:
         names.append((key, *pack_id(space, id), space, born, place, slot))
     if change.puts:
-        nodes: list[tuple[Any, ...]] = []
-        for put in change.puts:
-            _add_put(key, put, nodes, names)
-        _write_nodes(db, nodes)
+        _write_nodes(db, [row for put in change.puts for row in _nodes_of(key, put)])
+        names += _names_of(key, change.puts)
     if names:
         names.sort(key=_FORM)  # SQLite is faster where it goes on behind the last row
         db.executemany("REPLACE INTO name VALUES (?, ?, ?, ?, ?, ?, ?)", names)
@@ -189,21 +190,33 @@ def _apply_nodes(db: sqlite3.Connection, rows: Rows, key: int, change: Change) -
     _write_nodes(db, [(key, *_node(node), None if slot else runs.get(place)) for (place, slot), node in own.items()])
 
 
-def _add_put(key: int, put: Put, nodes: list[tuple[Any, ...]], names: list[tuple[Any, ...]]) -> None:
-    """Add the rows of a message that is as it was put."""
-    id, place, kind, revision, offset, length, sealed, turn, parts = put
+def _nodes_of(key: int, put: Put) -> list[tuple[Any, ...]]:
+    """The rows of the nodes of a message that is as it was put."""
+    _, place, kind, revision, offset, length, sealed, turn, parts = put
     run, count = pack_put(put)
     back = revision - turn if turn else None
-    nodes.append((key, place, HEADER_SLOT, kind << 1 | sealed, revision, 0, offset, length, back, 0, 0, run))
+    found: list[tuple[Any, ...]] = [
+        (key, place, HEADER_SLOT, kind << 1 | sealed, revision, 0, offset, length, back, 0, 0, run)
+    ]
     if count < len(parts):
-        nodes += [(key, *_node(part), None) for part in whole.nodes(put)[1 + count :]]
-    names.append((key, *pack_id(MESSAGE, id), MESSAGE, revision, place, HEADER_SLOT))
-    slots = places.firsts(len(parts))
-    for (form, packed), slot in zip(pack_ids(PART, [part.id for part in parts]), slots, strict=True):
-        names.append((key, form, packed, PART, revision, place, slot))
-    for part, slot in zip(parts, slots, strict=True):
-        if part.call_id:
-            names.append((key, *pack_id(CALL, whole.call(place, part.call_id)), CALL, revision, place, slot))
+        found += [(key, *_node(part), None) for part in whole.nodes(put)[1 + count :]]
+    return found
+
+
+def _names_of(key: int, puts: Sequence[Put]) -> list[tuple[Any, ...]]:
+    """The rows of the names of messages that are as they were put."""
+    packed = pack_ids(MESSAGE, [put.id for put in puts])
+    found: list[tuple[Any, ...]] = [
+        (key, form, id, MESSAGE, put.revision, put.place, HEADER_SLOT)
+        for (form, id), put in zip(packed, puts, strict=True)
+    ]
+    packed = pack_ids(PART, [part.id for put in puts for part in put.parts])
+    where = [(put.revision, put.place, slot) for put in puts for slot in places.firsts(len(put.parts))]
+    found += [(key, form, id, PART, *at) for (form, id), at in zip(packed, where, strict=True)]
+    for put in puts:
+        for name in whole.calls(put):
+            found.append((key, *pack_id(CALL, name.id), CALL, *name[2:]))
+    return found
 
 
 def _unpack(db: sqlite3.Connection, rows: Rows, key: int, place: bytes, touched: set[bytes]) -> None:
