@@ -7,8 +7,9 @@ come in the order of the requests. What was taken in and has not been handed out
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from turnwire import errors, v1
 
@@ -16,6 +17,7 @@ from turnwire import errors, v1
 REQUESTS = 256
 
 Outcome: TypeAlias = v1.AppendResponse | errors.TurnwireError
+_Waiting: TypeAlias = tuple[v1.AppendRequest, bytes | None, "asyncio.Future[Outcome]"]
 AppendOne: TypeAlias = Callable[[v1.AppendRequest, bytes | None], Awaitable[v1.AppendResponse]]
 
 
@@ -25,18 +27,24 @@ class Pipeline:
     def __init__(self, append: AppendOne, *, size: int, requests: int = REQUESTS) -> None:
         """``append`` does one append; ``size`` bounds the bytes under way, though one request always fits."""
         self._append = append
-        self._last: dict[str, asyncio.Task[Outcome]] = {}  # by session: the append that the next one waits for
-        self._queue: asyncio.Queue[tuple[asyncio.Task[Outcome] | Outcome, int] | None] = asyncio.Queue()
+        self._lines: dict[str, deque[_Waiting]] = {}  # of the sessions that are worked on: who waits for its turn
+        self._workers: set[asyncio.Task[None]] = set()
+        self._queue: asyncio.Queue[tuple[asyncio.Future[Outcome] | Outcome, int] | None] = asyncio.Queue()
         self._room = _Room(requests, size)
 
     async def put(self, request: v1.AppendRequest, wire: bytes | None, size: int) -> None:
         """Start an append; waits while there is no room. The request is taken over."""
         await self._room.take(size)
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         session_id = request.session_id
-        task = asyncio.create_task(self._one(request, wire, self._last.get(session_id)))
-        self._last[session_id] = task
-        task.add_done_callback(lambda done: self._forget(session_id, done))
-        self._queue.put_nowait((task, size))
+        line = self._lines.get(session_id)
+        if line is None:
+            line = self._lines[session_id] = deque()
+            worker = asyncio.create_task(self._work(session_id, line))
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+        line.append((request, wire, outcome))
+        self._queue.put_nowait((outcome, size))
 
     async def refuse(self, error: errors.TurnwireError, size: int) -> None:
         """Take the place of a request that cannot be appended at all."""
@@ -51,33 +59,40 @@ class Pipeline:
         """The outcome of each request, in order, until `end`. Room is made when the next one is asked for."""
         while (item := await self._queue.get()) is not None:
             outcome, size = item
-            yield await outcome if isinstance(outcome, asyncio.Task) else outcome
+            yield await outcome if isinstance(outcome, asyncio.Future) else outcome
             self._room.give(size)
 
     async def stop(self) -> None:
         """Cancel what is still under way; what has reached the store goes through. Idempotent."""
-        tasks = [*self._last.values()]
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
         while not self._queue.empty():
             item = self._queue.get_nowait()
-            if item is not None and isinstance(item[0], asyncio.Task):
-                tasks.append(item[0])
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            if item is not None and isinstance(item[0], asyncio.Future) and not item[0].cancel():
+                item[0].exception()  # so that nobody is told that it was not looked at
 
-    async def _one(
-        self, request: v1.AppendRequest, wire: bytes | None, before: asyncio.Task[Outcome] | None
-    ) -> Outcome:
-        if before is not None:
-            await asyncio.wait({before})
+    async def _work(self, session_id: str, line: deque[_Waiting]) -> None:
+        """Append what is asked for one session, one after the other, until nobody waits."""
         try:
-            return await self._append(request, wire)
-        except errors.TurnwireError as error:
-            return error
-
-    def _forget(self, session_id: str, task: asyncio.Task[Any]) -> None:
-        if self._last.get(session_id) is task:
-            del self._last[session_id]
+            while line:
+                request, wire, outcome = line.popleft()
+                result: Outcome | None = None
+                fault: Exception | None = None
+                try:
+                    result = await self._append(request, wire)
+                except errors.TurnwireError as error:
+                    result = error
+                except Exception as error:
+                    fault = error
+                if outcome.done():  # cancelled with who waited for it
+                    continue
+                if fault is not None:
+                    outcome.set_exception(fault)
+                elif result is not None:
+                    outcome.set_result(result)
+        finally:
+            del self._lines[session_id]
 
 
 class _Room:

@@ -6,7 +6,7 @@ When the pipeline has no room, reading stops and HTTP/2 flow control holds the c
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
+from typing import Any
 
 import grpc.aio
 from google.protobuf.message import DecodeError
@@ -15,6 +15,7 @@ from turnwire import errors, status, v1
 from turnwire.calls.sizes import too_large
 from turnwire.engine import Caller, Engine
 from turnwire.engine.pipeline import Pipeline
+from turnwire.log import wire
 from turnwire.server.calls import Call, Context, incident
 
 _TAG = v1.AppendStreamRequest.APPEND_FIELD_NUMBER << 3 | 2
@@ -27,6 +28,8 @@ class AppendStream:
         self._engine = engine
         self._caller = caller
         self._draining = draining
+        self._reading = False  # waiting for the next request
+        self._broken_off = False  # by the drain
         self._pipeline = Pipeline(self._append, size=2 * engine.limits.request_bytes)
 
     async def run(self, call: Call, context: Context) -> None:
@@ -34,24 +37,48 @@ class AppendStream:
         reader = asyncio.create_task(self._read(call, context))
         try:
             async for outcome in self._pipeline.outcomes():
-                response = outcome_message(outcome).SerializeToString()
+                response = outcome_bytes(outcome)
                 call.bytes_out += len(response)
                 await context.write(response)
             await reader
         finally:
             reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
             await self._pipeline.stop()
 
     async def _read(self, call: Call, context: Context) -> None:
-        drain = asyncio.ensure_future(self._draining.wait())
+        """Take requests until there are no more. Raises ``ShuttingDown`` when the drain comes before the next."""
+        drain = asyncio.create_task(self._break_off(asyncio.current_task()))
         try:
-            while (raw := await _next(context, drain)) is not None:
+            while (raw := await self._next(context)) is not None:
                 call.requests += 1
                 call.bytes_in += len(raw)
                 await self._take(raw)
         finally:
             drain.cancel()
             self._pipeline.end()
+
+    async def _next(self, context: Context) -> bytes | None:
+        """The next request; None after the last."""
+        if self._draining.is_set():
+            raise errors.ShuttingDown("the server is ending")
+        self._reading = True
+        try:
+            raw = await context.read()
+        except asyncio.CancelledError:
+            if not self._broken_off:
+                raise
+            raise errors.ShuttingDown("the server is ending") from None
+        finally:
+            self._reading = False
+        return None if raw is grpc.aio.EOF else raw
+
+    async def _break_off(self, reader: asyncio.Task[Any] | None) -> None:
+        """Let a drain end the waiting for the next request. To wait for both at each request costs more than it."""
+        await self._draining.wait()
+        if self._reading and reader is not None:
+            self._broken_off = True
+            reader.cancel()
 
     async def _take(self, raw: bytes) -> None:
         limit = self._engine.limits.request_bytes
@@ -78,26 +105,13 @@ class AppendStream:
             raise incident(error, "AppendStream") from None
 
 
-async def _next(context: Context, drain: asyncio.Future[Literal[True]]) -> bytes | None:
-    """The next request; None after the last. Raises ``ShuttingDown`` if the drain comes before it."""
-    read = asyncio.ensure_future(context.read())
-    try:
-        await asyncio.wait({read, drain}, return_when=asyncio.FIRST_COMPLETED)
-        if not read.done():
-            raise errors.ShuttingDown("the server is ending")
-        raw = read.result()
-    finally:
-        read.cancel()
-    return None if raw is grpc.aio.EOF else raw
-
-
-def outcome_message(outcome: v1.AppendResponse | errors.TurnwireError) -> v1.AppendStreamResponse:
-    """An outcome as the response of the stream."""
+def outcome_bytes(outcome: v1.AppendResponse | errors.TurnwireError) -> bytes:
+    """An outcome as the serialized response of the stream."""
     if isinstance(outcome, v1.AppendResponse):
-        return v1.AppendStreamResponse(append=outcome)
+        return wire.field(v1.AppendStreamResponse.APPEND_FIELD_NUMBER, outcome.SerializeToString())
     sent = status.to_status(outcome)
     refusal = v1.Refusal(code=sent.code, message=sent.message, status=sent.SerializeToString())
-    return v1.AppendStreamResponse(refusal=refusal)
+    return v1.AppendStreamResponse(refusal=refusal).SerializeToString()
 
 
 def _violation(path: str, rule: str, text: str) -> errors.RuleViolation:
