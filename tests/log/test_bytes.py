@@ -128,6 +128,12 @@ async def test_replay_gives_the_bytes_of_the_latest_puts(engine: Engine) -> None
     assert message.SerializeToString(deterministic=True) in responses[0]
 
 
+def test_parts_are_the_last_field_of_a_message() -> None:
+    """By which they are found in a serialized put without parsing it."""
+    for message in (v1.User, v1.Assistant):
+        assert max(field.number for field in message.DESCRIPTOR.fields) == message.PARTS_FIELD_NUMBER
+
+
 async def test_fields_that_this_build_does_not_know_survive(engine: Engine) -> None:
     """In the turn, the wrapper, the header, the part and inside the part: through store, replay, fork and delta."""
     made_turn = v1.Turn.FromString(turn("t").turn.SerializeToString() + UNKNOWN)
@@ -183,6 +189,19 @@ class TestUnknown:
             await append(engine, "s", put("u", later))
         with refused(errors.UnknownToThisServer, "entries[0].user.user.parts[1].kind"):
             await append(engine, "s", user("u", text("x"), later))
+
+    async def test_a_kind_of_part_that_a_later_build_has_put(self, engine: Engine) -> None:
+        await opened(engine, "s", user("u"))
+        entries = await read(engine, "s")
+        last = entries[-1]
+        later = v1.PromptPart.FromString(b"\x0a\x01p\x82\x01\x00")  # field 16
+        entry = v1.Entry(revision=len(entries) + 1, recorded=last.recorded)
+        entry.part.CopyFrom(v1.PartPut(message_id="u", part=later))
+        recorded_ns = last.recorded.ToNanoseconds()
+        field = v1.Entry.PART_FIELD_NUMBER
+        entry.digest = link(last.digest, entry.revision, recorded_ns, field, entry.part.SerializeToString())
+        await engine.restore(CALLER, "s", [entry.SerializeToString()])
+        assert (await replay(engine, "s")).shape == {"u": ["p"]}
 
     async def test_C9_a_number_of_an_enum(self, engine: Engine) -> None:
         await opened(engine, "s", assistant("a"))

@@ -25,9 +25,18 @@ from tests.builders import (
 from tests.strategies import ids as any_ids
 from turnwire import ids
 from turnwire.engine import Engine
-from turnwire.log import places, wire
-from turnwire.store.base import CALL, HEADER_SLOT, MESSAGE, PART, PROMPT, TURN, Node
-from turnwire.store.sqlite_pack import MADE, pack_id, pack_run, unpack_id, unpack_run
+from turnwire.log import places, whole, wire
+from turnwire.store.base import CALL, HEADER_SLOT, MESSAGE, PART, PROMPT, TURN, Node, Put, PutPart
+from turnwire.store.sqlite_pack import (
+    MADE,
+    made_here,
+    pack_id,
+    pack_ids,
+    pack_put,
+    pack_run,
+    unpack_id,
+    unpack_run,
+)
 
 _PREFIX = {TURN: ids.TURN, MESSAGE: ids.MESSAGE, PART: ids.PART, PROMPT: ids.PROMPT}
 spaces = st.sampled_from([TURN, MESSAGE, PART, PROMPT, CALL])
@@ -57,6 +66,26 @@ def test_made_ids_take_fifteen_bytes_and_keep_their_order() -> None:
     assert [stored for _, stored in packed] == sorted(stored for _, stored in packed)  # type: ignore[type-var]
 
 
+made = st.sampled_from([MESSAGE, PART]).map(lambda space: ids.new(_PREFIX[space]))
+
+
+@given(space=st.sampled_from([MESSAGE, PART]), found=st.lists(st.one_of(any_ids(), made), max_size=4))
+def test_many_ids_are_packed_as_each_one_is(space: int, found: list[str]) -> None:
+    assert [*pack_ids(space, found)] == [pack_id(space, id) for id in found]
+
+
+@given(message_id=st.one_of(any_ids(), made), part_ids=st.lists(st.one_of(any_ids(), made), max_size=3))
+def test_ids_that_are_made_here_are_known(message_id: str, part_ids: list[str]) -> None:
+    packed = [pack_id(MESSAGE, message_id), *(pack_id(PART, id) for id in part_ids)]
+    assert made_here(message_id, part_ids) == all(form == MADE and len(stored) == 15 for form, stored in packed)
+
+
+def test_ids_that_look_like_one_when_put_together() -> None:
+    one = ids.new(ids.PART)
+    assert not made_here(ids.new(ids.MESSAGE), [one + one[:4], one[4:]])
+    assert [*pack_ids(PART, [one[:14], one[14:]])] == [pack_id(PART, one[:14]), pack_id(PART, one[14:])]
+
+
 def header(length: int = 30) -> Node:
     return Node(b"\x85", HEADER_SLOT, 13, 7, 7, 0, 3, length, False, 2, 0)
 
@@ -82,6 +111,28 @@ def test_a_run_comes_back(lengths: list[int]) -> None:
     # As many as there are slots of one byte.
     assert count == min(len(lengths), 64)
     assert (unpack_run(of, run) if run is not None else []) == put_parts[:count]
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 127, 128, 16383, 16384, 70_000]), max_size=70),
+    st.integers(0, 80),
+    st.sampled_from([(0, 3), (1, 3), (0, 128)]),
+)
+def test_a_message_as_it_was_put_is_packed_as_its_nodes_are(
+    lengths: list[int], odd: int, change: tuple[int, int]
+) -> None:
+    of = header()
+    more, kind = change
+    nodes = [
+        node._replace(offset=node.offset + more, kind=kind) if at == odd else node
+        for at, node in enumerate(parts(of, lengths))
+    ]
+    put_parts = [
+        PutPart(f"p{at}", node.kind, node.offset, node.length, node.sealed, "") for at, node in enumerate(nodes)
+    ]
+    message = Put("m", of.place, of.kind, of.revision, of.offset, of.length, of.sealed, of.turn, put_parts)
+    assert whole.nodes(message) == [of, *nodes]
+    assert pack_put(message) == pack_run(of, nodes)
 
 
 def test_a_run_ends_at_the_first_part_that_is_not_as_the_put_left_it() -> None:

@@ -98,6 +98,8 @@ class Calls:
         self._open.discard(call)
         if not self._open:
             self._idle.set()
+        if not self._log.wanted:
+            return
         self._log.write(
             RequestLine(
                 method=call.method.name,

@@ -20,6 +20,7 @@ from turnwire.methods import METHODS, SERVICE, Method
 from turnwire.server.appendstream import AppendStream
 from turnwire.server.calls import Call, Calls, Context
 
+_ANYONE = Caller()
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
@@ -105,4 +106,4 @@ def _received(engine: Engine, call: Call, method: Method, raw: bytes) -> Message
 
 def _caller(context: Context) -> Caller:
     """Who calls. There are no credentials yet, so that all share the empty tenant."""
-    return Caller()
+    return _ANYONE

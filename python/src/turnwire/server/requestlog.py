@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass
-from typing import Literal, TextIO
+from typing import Literal, NamedTuple, TextIO
 
 from turnwire import ids
 
@@ -16,8 +15,7 @@ LogFormat = Literal["text", "json"]
 LOGGER = "turnwire.server.requests"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLine:
+class RequestLine(NamedTuple):
     """What is said of one call. ``requests`` counts what came in on a stream; sizes are in bytes, unframed."""
 
     method: str
@@ -37,14 +35,17 @@ class RequestLog:
         self._form = form
         self._logger = logging.getLogger(LOGGER)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether anyone gets the lines."""
+        return self._logger.isEnabledFor(logging.INFO)
+
     def write(self, line: RequestLine) -> None:
         """Write one line."""
-        if not self._logger.isEnabledFor(logging.INFO):
-            return
         fields: dict[str, str | int | float] = {
             # What is no id may be anything, and is not written down.
             key: value if key != "session_id" or ids.valid(str(value)) else ""
-            for key, value in asdict(line).items()
+            for key, value in line._asdict().items()
         }
         fields["milliseconds"] = round(line.milliseconds, 2)
         if self._form == "json":
