@@ -16,9 +16,9 @@ store may run inside a transaction or run again when another writer came first.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from turnwire import v1
 
@@ -279,7 +279,9 @@ class Store(Protocol):
     #: Adapts ``Limits.part_bytes``: what one part may have at most in this store.
     part_bytes: int
 
-    async def write(self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]) -> T:
+    def write(
+        self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]
+    ) -> Coroutine[Any, Any, T]:
         """Run ``step`` on the session and make its change durable, then return its result.
 
         The step is pure: it may run more than once and may run on any thread. What it raises is raised here, and
