@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.builders import CALLER, put, refused, replay, text, tool, turn, user
+from tests.builders import CALLER, delta, put, refused, replay, text, tool, turn, user
 from tests.fuzz.mutate import chained
 from turnwire import errors, v1
 from turnwire.engine import Engine
@@ -38,6 +38,11 @@ async def test_a_part_of_a_later_kind_is_kept(engine: Engine) -> None:
 async def test_a_message_without_an_id_is_refused(engine: Engine) -> None:
     with refused(errors.CorruptData, revision=2):
         await engine.restore(CALLER, "s", log(turn(), user("", text("p"))))
+
+
+async def test_a_message_without_a_turn_is_refused(engine: Engine) -> None:
+    with refused(errors.CorruptData, revision=2):
+        await engine.restore(CALLER, "s", log(turn(), user("u", turn=""), delta("p", 0, "x")))
 
 
 async def test_a_part_without_an_id_is_refused(engine: Engine) -> None:

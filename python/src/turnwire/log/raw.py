@@ -145,8 +145,10 @@ def prepared(entry: RawEntry) -> Prepared:
     except DecodeError:
         raise ValueError(f"no payload of the kind {descriptor.name}") from None
     named = [made.id] if entry.field in _NAMED else []
+    if entry.field in (prepare.USER, prepare.ASSISTANT):
+        named.append(made.turn_id)
     if not all((*named, *(part.id for part in made.parts))):
-        raise ValueError("what has a place in the history has no id")
+        raise ValueError("what has a place in the history has no id, or a message no turn")
     for several in ([part.id for part in made.parts], [part.call_id for part in made.parts if part.call_id]):
         if len(set(several)) != len(several):
             raise ValueError("a message with two parts of one id, or of one call")
