@@ -94,3 +94,12 @@ def test_wrong_usage(db: Path, tmp_path: Path) -> None:
     ran = run("--db", db, "import", "turnwire", EXPORT, tmp_path / "none")
     assert ran.code == 1
     assert "not a file that `turnwire export` wrote" in ran.out
+
+
+def test_all_go_into_a_directory_that_is_made(db: Path, tmp_path: Path) -> None:
+    into = tmp_path / "new" / "folder"
+    assert run("--db", db, "export", "--all", "--format", "opencode", "-o", into).code == 0
+    assert [file.name for file in into.iterdir()] == [f"{SESSION}.json"]
+    assert json.loads((into / f"{SESSION}.json").read_text()) == json.loads(EXPORT.read_text())
+    ran = run("--db", db, "export", "--all", "--format", "opencode", "-o", into / f"{SESSION}.json")
+    assert (ran.code, "takes a directory for several sessions" in ran.err) == (2, True)

@@ -136,13 +136,16 @@ def test_a_part_over_the_limit_costs_itself_alone(tmp_path: Path, monkeypatch: p
     file = tmp_path / "large.json"
     file.write_text(json.dumps(large))
     args = ("--db", tmp_path / "a.db", "import", "opencode", file, EXPORT, "--json")
-    for outcomes in (["imported", "imported"], ["updated", "unchanged"]):
+    heads: list[str] = []
+    for outcomes in (["imported", "imported"], ["unchanged", "unchanged"]):
         ran = run(*args)
         assert ran.code == 1
         assert [line["outcome"] for line in ran.lines[:-1]] == outcomes
         (note,) = ran.lines[-1]["notes"]
         assert (note["kind"], note["id"]) == ("part", name)
         assert note["reason"].startswith("PART_TOO_LARGE: ")
+        heads.append(run("--db", tmp_path / "a.db", "show", "ses_large", "--json").lines[-1]["head"]["revision"])
+    assert heads[0] == heads[1]
     del large["messages"][0]["parts"][0]
     assert json.loads(run("--db", tmp_path / "a.db", "export", "ses_large", "--format", "opencode").out) == large
 
@@ -267,3 +270,25 @@ def test_a_path_that_names_nothing_is_wrong_usage(tmp_path: Path, program: str) 
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"turnwire: error: there is no file or directory {none}\n"
     assert not (tmp_path / "a.db").exists()
+
+
+def test_sessions_that_are_asked_for_and_are_not_there(tmp_path: Path) -> None:
+    args = ("--db", tmp_path / "a.db", "import", "opencode", DATA, "--json")
+    ran = run(*args, "--session", "ses_none", "--session", SESSION, "--session", "ses_neither")
+    assert ran.code == 1
+    assert [line["sessionId"] for line in ran.lines[:-1]] == [SESSION]
+    assert [(note["outcome"], note["id"], note["reason"]) for note in ran.lines[-1]["notes"]] == [
+        ("refused", name, "there is no session of this id in what was read") for name in ("ses_neither", "ses_none")
+    ]
+    assert run(*args, "--session", "ses_none").code == 1
+    ran = run(*args, "--session", "ses_none", "--session", SESSION, "--since", "2100-01-01")
+    assert (ran.code, [note["id"] for note in ran.lines[-1]["notes"]]) == (1, ["ses_none"])
+    assert run(*args, "--session", SESSION, "--since", "2100-01-01").code == 0
+
+
+def test_removing_what_is_gone_needs_the_whole_source(tmp_path: Path) -> None:
+    args = ("--db", tmp_path / "a.db", "import", "opencode", DATA, "--remove-gone")
+    assert run(*args).code == 0
+    for more in (("--session", SESSION), ("--since", "2h")):
+        ran = run(*args, *more)
+        assert (ran.code, "--remove-gone needs all" in ran.err) == (2, True)

@@ -169,6 +169,95 @@ async def test_a_message_that_comes_back(client: Embedded) -> None:
     assert await export(client) == exact(document(*messages))
 
 
+async def test_a_part_that_comes_back_again_and_again(client: Embedded) -> None:
+    """Its id is used up each time: it stands under the next one, the export has its own, and again changes nothing."""
+    messages = conversation()
+    without = conversation()
+    del without[1]["parts"][0]
+    await bring(client, *messages)
+    for number in (2, 3):
+        await bring(client, *without)
+        assert await export(client) == exact(document(*without))
+        outcome, report = await bring(client, *messages, revert={"messageID": "msg_2", "partID": "prt_2"})
+        assert (outcome, report.complete, report.total(Outcome.IMPORTED, "part")) == (Outcome.UPDATED, True, 1)
+        assert await export(client) == exact(document(*messages, revert={"messageID": "msg_2", "partID": "prt_2"}))
+        assert (await client.get_session(SESSION)).revert.revert.part_id == f"prt_2.{number}"
+        before = await head(client)
+        outcome, _ = await bring(client, *messages, revert={"messageID": "msg_2", "partID": "prt_2"}, whole=False)
+        assert (outcome, await head(client)) == (Outcome.UNCHANGED, before)
+        await bring(client, *messages)
+        found = (await client.history(SESSION)).messages[1]
+        assert [part.id for part in found.parts] == [f"prt_2.{number}", "prt_3"]
+    messages[1]["parts"][0]["text"] = "changed since"
+    outcome, report = await bring(client, *messages)
+    assert (outcome, report.total(Outcome.UPDATED, "part")) == (Outcome.UPDATED, 1)
+    assert await export(client) == exact(document(*messages))
+
+
+async def test_a_part_that_was_removed_here_comes_back_when_it_changes_there(client: Embedded) -> None:
+    messages = conversation()
+    await bring(client, *messages)
+    await client.append(SESSION, [v1.Removal(part_id="prt_2")])
+    assert (await bring(client, *messages))[0] is Outcome.UNCHANGED
+    original = messages[1]["parts"][0]["text"]
+    messages[1]["parts"][0]["text"] = "changed there"
+    outcome, report = await bring(client, *messages)
+    assert (outcome, report.complete) == (Outcome.UPDATED, True)
+    assert await export(client) == exact(document(*messages))
+    await client.append(SESSION, [v1.Removal(part_id="prt_2.2")])
+    assert (await bring(client, *messages))[0] is Outcome.UNCHANGED
+    messages[1]["parts"][0]["text"] = original
+    await bring(client, *messages)
+    assert await export(client) == exact(document(*messages))
+
+
+async def test_ids_of_returned_parts_keep_clear_of_others(client: Embedded) -> None:
+    """An id that a part of the source has by itself, or that a part made here has, is none for a part that returns."""
+    messages = conversation()
+    messages[1]["parts"][0] = text("prt_2.2", sessionID=SESSION, messageID="msg_2")
+    messages[1]["parts"].insert(0, text("prt_2", sessionID=SESSION, messageID="msg_2"))
+    await bring(client, *messages)
+    own = v1.PromptPart(id="prt_2.3", text=v1.TextPart(text="own"))
+    await client.append(SESSION, [v1.PartPut(message_id="msg_2", part=own)])
+    first = messages[1]["parts"].pop(0)
+    await bring(client, *messages)
+    messages[1]["parts"].insert(0, first)
+    await bring(client, *messages)
+    found = (await client.history(SESSION)).messages[1]
+    assert [part.id for part in found.parts] == ["prt_2.4", "prt_2.2", "prt_3", "prt_2.3"]
+    assert (await bring(client, *messages, whole=False))[0] is Outcome.UNCHANGED
+
+
+async def test_a_message_that_takes_the_other_role(client: Embedded) -> None:
+    messages = conversation()
+    await bring(client, *messages)
+    messages[3] = user("msg_4", text("prt_5", "done"), at=1003)
+    outcome, report = await bring(client, *messages)
+    assert (outcome, report.complete) == (Outcome.UPDATED, True)
+    assert await export(client) == exact(document(*messages))
+    assert (await bring(client, *messages, whole=False))[0] is Outcome.UNCHANGED
+
+
+async def test_what_could_not_be_read_of_a_session_stays_as_it_is(client: Embedded) -> None:
+    """Its head, or one of the things beside it: an update takes nothing away that the source may have."""
+    first = take(document(*conversation(), title="one"))
+    first.properties.extra_json = '{"opencode/beside":{"todo":[1],"share":{"id":"s"}}}'
+    await load(client, first, Report())
+    later = take(document(*conversation()[:3], title="two"))
+    later.whole = False
+    later.properties.extra_json = '{"opencode/beside":{"todo":[2]}}'
+    later.unread = (("opencode/beside", "share"), ("opencode/beside", "project"))
+    await load(client, later, Report())
+    shown = (await client.get_session(SESSION)).properties
+    kept = ledger.unmarked(shown).extra_json
+    assert (shown.title, kept) == ("two", '{"opencode/beside":{"todo":[2],"share":{"id":"s"}}}')
+    headless = take(document(*conversation()[:3], title="three"))
+    headless.whole, headless.headless = False, True
+    assert await load(client, headless, Report()) is Outcome.UNCHANGED
+    shown = (await client.get_session(SESSION)).properties
+    assert (shown.title, ledger.unmarked(shown).extra_json) == ("two", kept)
+
+
 async def test_what_was_changed_here_alone_stays(client: Embedded) -> None:
     messages = conversation()
     await bring(client, *messages)

@@ -20,23 +20,14 @@ _PARTS = 3
 
 @st.composite
 def versions(draw: st.DrawFn) -> list[str]:
-    """Exports of one session as it changes: messages come, go, come back and change, and so do parts within them.
-
-    A part that is gone from a message that stays does not come back, since its id is used up.
-    """
+    """Exports of one session as it changes: messages come, go, come back and change, and so do parts within them."""
     found: list[str] = []
-    gone: set[str] = set()
-    before: dict[str, set[str]] = {}
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 5))):
         messages: list[dict[str, Any]] = []
         for number in range(1, _MESSAGES + 1):
             if not draw(st.booleans()):
-                before.pop(f"msg_{number}", None)
                 continue
             names = [f"prt_{number}{at}" for at in range(_PARTS) if draw(st.booleans())]
-            names = [name for name in names if name not in gone]
-            gone |= before.get(f"msg_{number}", set()) - set(names)
-            before[f"msg_{number}"] = set(names)
             parts = [text(name, draw(st.sampled_from("ab"))) for name in names]
             summary = draw(st.sampled_from([{}, {"summary": {"diffs": []}}, {"summary": {"title": "t", "diffs": []}}]))
             agent = draw(st.sampled_from(["build", "plan"]))
@@ -48,8 +39,10 @@ def versions(draw: st.DrawFn) -> list[str]:
                 messages.append(assistant(f"msg_{number}", *parts, at=number, parent=parent, agent=agent))
         info: dict[str, Any] = {"title": draw(st.sampled_from("ab"))}
         if messages and draw(st.booleans()):
-            hidden = draw(st.sampled_from(messages))["info"]["id"]
-            info["revert"] = {"messageID": hidden}
+            hidden = draw(st.sampled_from(messages))
+            info["revert"] = {"messageID": hidden["info"]["id"]}
+            if hidden["parts"] and draw(st.booleans()):
+                info["revert"]["partID"] = draw(st.sampled_from(hidden["parts"]))["id"]
         found.append(document(*messages, **info))
     return found
 

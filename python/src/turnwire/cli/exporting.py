@@ -55,7 +55,7 @@ async def export(
             "--out",
             "-o",
             metavar="PATH",
-            help="Write here: a file, or for several sessions of another program's form a directory.",
+            help="Write here: a file, or for several sessions or --all in another program's form a directory.",
             show_default="stdout",
         ),
     ] = None,
@@ -77,7 +77,8 @@ async def export(
         else:
             if after or json_lines:
                 raise Usage("--after and --json-lines are for Turnwire's own form")
-            await _foreign(call, client, names, EXPORTERS[form], out)
+            several = every or len(names) > 1
+            await _foreign(call, client, names, EXPORTERS[form], _folder(out) if several else out)
     return ExitCode.OK
 
 
@@ -117,7 +118,7 @@ async def _check(client: Service, name: str, revision: int, digest: bytes) -> No
 
 
 async def _foreign(call: Call, client: Service, names: list[str], exporter: Exporter, out: Path | None) -> None:
-    if len(names) != 1 and (out is None or not out.is_dir()):
+    if len(names) > 1 and out is None:
         raise Usage("several sessions need --out with a directory, for a file each")
     with call.out.progress("exporting", while_writing=out is None) as progress:
         for name in progress.track(names, description=""):
@@ -131,6 +132,16 @@ async def _foreign(call: Call, client: Service, names: list[str], exporter: Expo
             path = out / f"{name}.json" if out is not None and out.is_dir() else out
             with _target(call, path) as put:
                 put(text.encode())
+
+
+def _folder(out: Path | None) -> Path | None:
+    """The directory for several files, made if it is not there. Raises `Usage` if it cannot be one."""
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise Usage(f"--out takes a directory for several sessions, and {out} is, or is below, a file") from None
+    return out
 
 
 def _reached(files: list[Path]) -> dict[str, tuple[int, bytes]]:

@@ -45,30 +45,40 @@ async def opencode(
         ),
     ],
     session: Annotated[
-        list[str] | None, typer.Option("--session", metavar="ID", help="This session only; repeatable.")
+        list[str] | None,
+        typer.Option("--session", metavar="ID", help="This session only, which must be there; repeatable."),
     ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Sessions that changed then or later.", show_default="all")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; tell what would be done.")] = False,
+    remove_gone: Annotated[
+        bool,
+        typer.Option("--remove-gone", help="Delete sessions that are no longer in the source that brought them."),
+    ] = False,
     notes: Notes = False,
 ) -> ExitCode:
     """Import sessions of opencode or openAgent, from whatever form they are stored in.
 
     Nothing is dropped: what the schema has no field for is kept beside it. The source is only read, also while
     opencode runs. Importing again brings what is new or changed, and takes out what is gone from the same source;
-    what was changed here and not there stays. A TIME is a date, RFC 3339, or an age such as 2h, 3d. With --json: a
-    line a session, then the report of all.
+    what was changed here and not there stays. A session that is gone from a database or tree stays, and a remark says
+    so; --remove-gone deletes it, unless something was added to it here. A TIME is a date, RFC 3339, or an age such as
+    2h, 3d. With --json: a line a session, then the report of all.
     """
     at = time_of(since, "--since") if since is not None else None
     _require_any(path)
+    if remove_gone and (session or since is not None):
+        raise Usage("--remove-gone needs all that a source has, and goes with neither --session nor --since")
     wanted = Wanted(frozenset(session) if session else None, at.ToMilliseconds() if at is not None else None)
     report = Report()
     sources = [source for each in path for source in _sources(each, report)]
     async with _client(call, dry_run) as client:
         with call.out.progress("importing", while_writing=call.out.json) as progress:
             task = progress.add_task("", total=sum(OPENCODE.count(source, wanted) for source in sources))
-            async with aclosing(bring(client, OPENCODE, sources, report, wanted, dry_run=dry_run)) as brought:
+            async with aclosing(
+                bring(client, OPENCODE, sources, report, wanted, dry_run=dry_run, remove_gone=remove_gone)
+            ) as brought:
                 async for one in brought:
                     if call.out.json:
                         call.out.object(

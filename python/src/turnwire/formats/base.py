@@ -31,7 +31,9 @@ class SessionImport:
     ``entries`` are in an order in which every reference points backwards, so that they can be cut into requests at any
     place. Every turn, message and part has its id. ``source`` names the file or database that it comes from: what was
     brought from there once, and is there no more, is taken out of the history when the session is imported again,
-    unless something of the session could not be read, and it is not ``whole``. ``digest`` is that of
+    unless something of the session could not be read, and it is not ``whole``. ``headless`` is set if its head could
+    not be read, and ``unread`` are the extras that could not be, by name space and member: what is there of these stays
+    as it is. ``original_id`` is the session's id in the source, where that is another. ``digest`` is that of
     `turnwire.formats.ledger`, if it has been computed.
     """
 
@@ -42,6 +44,9 @@ class SessionImport:
     program: str = ""
     whole: bool = True
     digest: str = ""
+    headless: bool = False
+    unread: tuple[tuple[str, str], ...] = ()
+    original_id: str = ""
 
 
 @dataclass(slots=True)
@@ -113,6 +118,10 @@ class Importer(Protocol[Record]):
 
         Never writes to the source. Raises OSError if it cannot be read at all.
         """
+        ...
+
+    def is_store(self, source: Source) -> bool:
+        """Whether a source is where the program keeps its sessions: one that is not there (any more) does not exist."""
         ...
 
     def map(self, record: Record, report: Report) -> SessionImport | None:

@@ -17,6 +17,7 @@ from turnwire import v1
 from turnwire.formats import extras, ledger, stored
 from turnwire.formats.base import Message, SessionImport
 from turnwire.formats.report import Outcome
+from turnwire.formats.returned import Returned
 from turnwire.formats.stored import NOTHING, REVERT, Key, Stored, digest, header
 from turnwire.log.fold import FoldedMessage
 
@@ -70,6 +71,8 @@ class _Comparison:
         self._order: list[str] = []
         self._revert: v1.Revert | None = None
         self._read()
+        if there.folded.retired:
+            self._rename()
 
     def changes(self) -> Changes:
         result = self._result
@@ -109,6 +112,18 @@ class _Comparison:
         self._wished[message.id] = Wished(header(message), before_id, list(message.parts))
         self._order.insert(self._order.index(before_id) if before_id else len(self._order), message.id)
 
+    def _rename(self) -> None:
+        """Give the parts that came back other ids than those that are used up."""
+        names = [part.id for wished in self._wished.values() for part in wished.parts]
+        returned = Returned(self._stored, self._source, self._session.program, names)
+        for name, wished in self._wished.items():
+            wished.parts = [returned.named(part, name) for part in wished.parts]
+        if self._revert is not None and self._revert.part_id in returned.names:
+            revert = v1.Revert()
+            revert.CopyFrom(self._revert)
+            revert.part_id = returned.names[revert.part_id]
+            self._revert = revert
+
     # What is gone
 
     def _remove(self) -> None:
@@ -140,7 +155,11 @@ class _Comparison:
         ranks = {name: rank for rank, name in enumerate(self._order)}
         for name, wished in self._wished.items():
             message = places.get(name)
-            if message is not None:
+            if message is not None and type(message.header) is not type(wished.header):
+                # A message of the other role: its id gets a new place.
+                self._result.entries.append(v1.EntryInput(removal=v1.Removal(message_id=name)))
+                self._insert(wished, before[name])
+            elif message is not None:
                 self._update(wished, message)
                 self._summarize(wished, message.summary)
             elif self._is_wanted(("message", name), digest(wished.header)):
@@ -192,6 +211,8 @@ class _Comparison:
                 return
             # There is no taking out of a summary: one that says so stands in its place.
             summary = v1.MessageSummary(message_id=name, extra_json=ledger.GONE)
+        if there is not None and self._session.unread:
+            summary.extra_json = extras.keep(summary.extra_json, there.extra_json, self._session.unread)
         content = digest(summary)
         if there is None:
             wanted = self._is_wanted(("summary", name), content)
@@ -243,9 +264,13 @@ class _Comparison:
 
     def _properties(self) -> v1.SessionProperties | None:
         """The properties as they are to be; None if they are so already."""
+        if self._session.headless:
+            return None
         there = ledger.unmarked(self._stored.folded.properties)
-        new = self._session.properties
         old = self._stored.properties.get(self._source, v1.SessionProperties())
+        new = v1.SessionProperties()
+        new.CopyFrom(self._session.properties)
+        new.extra_json = extras.keep(new.extra_json, old.extra_json, self._session.unread)
         result = v1.SessionProperties()
         result.CopyFrom(there)
         for field_ in v1.SessionProperties.DESCRIPTOR.fields:

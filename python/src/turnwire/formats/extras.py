@@ -168,6 +168,31 @@ def of_spaces(texts: dict[str, str]) -> str:
     return "{" + ",".join(f"{quote(name)}:{text}" for name, text in texts.items()) + "}" if texts else ""
 
 
+def keep(extra_json: str, there: str, members: Iterable[tuple[str, str]]) -> str:
+    """``extra_json`` with members, given by name space and key, as they are in ``there``."""
+    found = spaces(extra_json)
+    for name, key in members:
+        texts = {each: node.raw for each, node in Node.parse(found.get(name, "{}")).members().items()}
+        kept = Node.parse(spaces(there).get(name, "{}")).members().get(key)
+        if kept is None:
+            texts.pop(key, None)
+        else:
+            texts[key] = kept.raw
+        found[name] = of_spaces(texts)
+    return of_spaces({name: text for name, text in found.items() if text})
+
+
+def with_original_id(extra_json: str, name: str, original: str) -> str:
+    """``extra_json`` of an object that gets another id than the one it has in the source; see `pointer`."""
+    pointed = pointer(("id",))
+    found = space(extra_json, name)
+    dropped = found.get(DROP)
+    if pointed in found or (isinstance(dropped, list) and pointed in dropped):
+        return extra_json  # it has another id already, or none in the source
+    members = {key: node.raw for key, node in Node.parse(spaces(extra_json).get(name, "{}")).members().items()}
+    return of_spaces({**spaces(extra_json), name: of_spaces({pointed: quote(original), **members})})
+
+
 def numbers(value: Json) -> list[int]:
     """A list of small integers in the extras; empty if it is anything else."""
     if not isinstance(value, list):

@@ -119,6 +119,9 @@ class _Load:
         self._dry_run = dry_run
         self._digest = session.digest or ledger.digest_of(session)
         self._refused: list[tuple[str, str, str]] = []  # kind, id, reason
+        self._appended = False
+        #: What is left of the entries of an append that would change nothing, and is not made.
+        self._idle: list[list[v1.EntryInput]] = []
 
     async def run(self) -> Outcome:
         for tries_left in reversed(range(_TRIES)):
@@ -166,13 +169,21 @@ class _Load:
             return Outcome.UNCHANGED, found.counts
         if not self._dry_run:
             await self._append_changes(found, there)
+            if not self._appended:  # all that is new or changed was refused
+                found.counts[Outcome.UPDATED, "session"] -= 1
+                found.counts[Outcome.UNCHANGED, "session"] += 1
+                return Outcome.UNCHANGED, found.counts
         return Outcome.UPDATED, found.counts
 
     async def _append_changes(self, found: Changes, there: stored.Stored) -> None:
         properties = found.properties
+        self._idle = []
         if properties is None:
             properties = ledger.unmarked(there.folded.properties)
             properties.ClearField("forked_from")
+            opened = there.folded.revert.revert if there.folded.revert is not None else None
+            if found.revert == (there.by(self._session.source, stored.REVERT) or stored.NOTHING).decode():
+                self._idle = [[], [v1.EntryInput(revert_clear=v1.RevertClear()), v1.EntryInput(revert=opened)]]
         await self._append(properties, found.entries, there.folded.revision, found.revert)
 
     async def _append(
@@ -214,7 +225,10 @@ class _Load:
             except errors.TurnwireError as error:
                 if not self._leave_out(batch, error, first=0 if head == 0 else 1):
                     raise
+                if head and ((last and not self._appended and batch in self._idle) or (not last and not batch)):
+                    return head
             else:
+                self._appended = True
                 return response.head.revision
 
     def _leave_out(self, batch: list[v1.EntryInput], error: errors.TurnwireError, *, first: int) -> bool:

@@ -15,9 +15,10 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from turnwire.formats import worker
+from turnwire.formats import gone, worker
 from turnwire.formats.base import EVERYTHING, Importer, SessionImport, Source, Wanted
-from turnwire.formats.load import Log, load
+from turnwire.formats.gone import Store
+from turnwire.formats.load import load
 from turnwire.formats.report import Outcome, Report
 
 Record = TypeVar("Record")
@@ -39,23 +40,30 @@ class Brought(NamedTuple):
 
 
 async def bring(
-    log: Log,
+    log: Store,
     importer: Importer[Record],
     sources: Sequence[Source],
     report: Report,
     wanted: Wanted = EVERYTHING,
     *,
     dry_run: bool = False,
+    remove_gone: bool = False,
     apart: bool | None = None,
 ) -> AsyncGenerator[Brought, None]:
     """Import the sessions of some sources, and say in their order what became of each.
 
-    ``apart``: read in a process of its own (None: if there is much to read, and more than one processor). A source that
-    cannot be read is refused in the report, and stops no other. Raises what loading raises.
+    Then, if everything was wanted, what becomes of those that are gone from a source that could be read without any
+    failure: they stay, or with ``remove_gone`` are deleted; see `turnwire.formats.gone`. A session that is wanted by
+    its id and is nowhere is refused in the report, as is a source that cannot be read, which stops no other.
+
+    ``apart``: read in a process of its own (None: if there is much to read, and more than one processor). Raises what
+    loading raises.
     """
     if apart is None:
         apart = _is_much(importer, sources, wanted)
     found = _from_process if apart else _from_thread
+    reading = Report()  # what is said of reading alone tells whether a source was read whole
+    present: set[str] = set()
     tasks: list[asyncio.Task[Brought]] = []
 
     async def one(session: SessionImport) -> Brought:
@@ -63,17 +71,40 @@ async def bring(
         return Brought(session.session_id, outcome, session.source)
 
     try:
-        async with aclosing(found(importer, sources, report, wanted)) as sessions:
+        async with aclosing(found(importer, sources, reading, wanted)) as sessions:
             async for session in sessions:
+                present |= {session.session_id, session.original_id or session.session_id}
                 tasks.append(asyncio.create_task(one(session)))
                 if len(tasks) >= _AHEAD:
                     yield await tasks.pop(0)
         while tasks:
             yield await tasks.pop(0)
+        if wanted.session_ids is not None:
+            await asyncio.to_thread(_refuse_unknown, importer, sources, reading, wanted, present)
+        if wanted == EVERYTHING:
+            failed = {note.source for note in reading.notes if note.outcome is Outcome.REFUSED}
+            whole = {str(one.path) for one in sources if importer.is_store(one)} - failed
+            for name, source in await gone.find(log, importer.program, whole, present) if whole else ():
+                outcome = await gone.settle(log, name, source, report, remove=remove_gone, dry_run=dry_run)
+                yield Brought(name, outcome, source)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        report.add(reading)
+
+
+def _refuse_unknown(
+    importer: Importer[Record], sources: Sequence[Source], report: Report, wanted: Wanted, present: set[str]
+) -> None:
+    """Refuse the sessions that are wanted by their ids, are in no source, and were not refused with a better reason."""
+    refused = {note.id for note in report.notes if note.outcome is Outcome.REFUSED}
+    missing = (wanted.session_ids or frozenset()) - present - refused
+    if missing and wanted.since_ms is not None:  # one that has not changed since is there all the same
+        there = mapped(importer, sources, Report(), Wanted(missing))
+        missing -= {name for session in there for name in (session.session_id, session.original_id)}
+    for name in sorted(missing):
+        report.refused("session", "", "there is no session of this id in what was read", id=name)
 
 
 def _is_much(importer: Importer[Any], sources: Sequence[Source], wanted: Wanted) -> bool:

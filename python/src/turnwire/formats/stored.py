@@ -41,8 +41,9 @@ class Stored:
 
     ``brought`` has for each object the digest of its content as each source brought it last (`NOTHING`: took it out),
     ``last`` the source that did so last, and ``properties`` the properties that each source brought last. ``programs``
-    are those whose importers brought anything, and ``native`` the ids of what none of them brought. ``owners`` are the
-    messages of the parts and summaries that imports brought.
+    are those whose importers brought anything, ``sources`` where from, ``native`` the ids of what none of them brought,
+    and ``own`` the number of entries that were made here. ``owners`` are the messages of the parts and summaries that
+    imports brought.
     """
 
     folded: Folded = field(default_factory=Folded)
@@ -50,6 +51,8 @@ class Stored:
     last: dict[Key, str] = field(default_factory=dict[Key, str])
     properties: dict[str, v1.SessionProperties] = field(default_factory=dict[str, v1.SessionProperties])
     programs: set[str] = field(default_factory=set[str])
+    sources: set[str] = field(default_factory=set[str])
+    own: int = 0
     native: set[str] = field(default_factory=set[str])
     owners: dict[Key, str] = field(default_factory=dict[Key, str])
 
@@ -71,6 +74,7 @@ async def read(log: Reading, session_id: str) -> Stored:
         if mark is not None and mark.revision <= entry.revision <= mark.revision + mark.entries:
             _claim(stored, entry, mark)
         else:
+            stored.own += 1
             for kind, name in _contents(entry):
                 if kind in ("message", "part") and (kind, name) not in stored.brought:
                     stored.native.add(name)
@@ -126,6 +130,7 @@ def digest(message: Message | v1.PromptPart | v1.MessageSummary) -> bytes:
 
 def _claim(stored: Stored, entry: v1.Entry, mark: ledger.Mark) -> None:
     stored.programs.add(mark.program)
+    stored.sources.add(mark.source)
     if entry.HasField("session"):
         stored.properties[mark.source] = ledger.unmarked(entry.session)
         if mark.revert is not None and entry.revision == mark.revision:

@@ -44,10 +44,21 @@ def order(program: str, sources: Iterable[Source], wanted: Wanted) -> bytes:
 
 def session_of(header: dict[str, Any], pieces: Iterator[bytes]) -> SessionImport:
     """The session of a frame."""
-    session_id, source, program, whole, digest = header[SESSION]
+    session_id, source, program, whole, digest, headless, unread, original_id = header[SESSION]
     properties = v1.SessionProperties.FromString(next(pieces))
     entries = [v1.EntryInput.FromString(piece) for piece in pieces]
-    return SessionImport(session_id, properties, entries, source, program, whole, digest)
+    return SessionImport(
+        session_id,
+        properties,
+        entries,
+        source,
+        program,
+        whole,
+        digest,
+        headless,
+        tuple((name, member) for name, member in unread),
+        original_id,
+    )
 
 
 def main() -> None:
@@ -77,7 +88,16 @@ def main() -> None:
 
 def _send(out: IO[bytes], session: SessionImport) -> None:
     pieces = ledger.serialized(session)
-    named = [session.session_id, session.source, session.program, session.whole, ledger.digest_over(pieces)]
+    named = [
+        session.session_id,
+        session.source,
+        session.program,
+        session.whole,
+        ledger.digest_over(pieces),
+        session.headless,
+        session.unread,
+        session.original_id,
+    ]
     _line(out, {SESSION: named, SIZES: [len(piece) for piece in pieces]})
     out.write(b"".join(pieces))
 

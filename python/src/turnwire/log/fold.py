@@ -126,6 +126,7 @@ class Folded:
     revert: v1.OpenRevert | None = None
     places: Places[FoldedMessage] = field(default_factory=Places)  # hidden ones included
     owners: dict[str, FoldedMessage] = field(default_factory=dict)  # part id -> the message that holds it
+    retired: set[str] = field(default_factory=set)  # ids of parts that were removed by themselves: used up
 
     def messages(self) -> list[FoldedMessage]:
         """The messages that are shown, in order."""
@@ -209,6 +210,7 @@ def _remove(state: Folded, removal: v1.Removal) -> None:
         state.places.remove(removal.message_id)
     else:
         state.owners.pop(removal.part_id).places.remove(removal.part_id)
+        state.retired.add(removal.part_id)
 
 
 def _hide(state: Folded, revert: v1.Revert) -> None:
@@ -248,6 +250,7 @@ def _finish(state: Folded) -> None:
             state.places.remove(message.id)
         for part in [part for part in message.places if part.hidden]:
             message.places.remove(part.id)
+            state.retired.add(part.id)
 
 
 def _message(state: Folded, id: str) -> FoldedMessage:

@@ -54,6 +54,10 @@ class Opencode:
             case _:
                 return export_file.read(source.path, report, wanted, source.beside)
 
+    def is_store(self, source: Source) -> bool:
+        """Databases and trees are; an export is a copy of one session."""
+        return source.form != export_file.NAME
+
     def map(self, record: SessionRecord, report: Report) -> SessionImport | None:
         """A session as a pure value."""
         return map_record(record, report)

@@ -2,7 +2,8 @@
 on them. Rows of the tables of the coming version (``session_message``, ``event``) are counted and not read.
 
 One session is read in one transaction, so that opencode may go on writing. Texts stay bytes until they are mapped, so
-that a session takes about its own size. A row that is damaged, or that SQLite cannot read, costs itself.
+that a session takes about its own size. A row that is damaged, or that SQLite cannot read, costs itself; see
+`turnwire.formats.opencode.tables`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from turnwire.formats.opencode.records import (
     text_of,
     with_members,
 )
-from turnwire.formats.opencode.rows import Cell, Row, plain, row_of, session_info
-from turnwire.formats.report import Report
+from turnwire.formats.opencode.rows import Cell, Row, plain, session_info
+from turnwire.formats.opencode.shape_parts import DIFFS
+from turnwire.formats.opencode.tables import Table, Tables, table
+from turnwire.formats.report import Outcome, Report
 
 NAME: Final = "database"
 
@@ -47,24 +50,12 @@ _SHARE: Final = ("id", "url")
 _TRIES: Final = 5
 
 
-class _Table(NamedTuple):
-    """The queries of a table of a session's rows: all, their ids, and one by its id."""
-
-    all: str
-    ids: str
-    one: str
-
-
-_MESSAGES: Final = _Table(
-    "SELECT * FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id",
-    "SELECT id FROM message WHERE session_id = CAST(? AS TEXT)",
-    "SELECT * FROM message WHERE id = CAST(? AS TEXT)",
-)
-_PARTS: Final = _Table(
-    "SELECT * FROM part WHERE session_id = CAST(? AS TEXT) ORDER BY id",
-    "SELECT id FROM part WHERE session_id = CAST(? AS TEXT)",
-    "SELECT * FROM part WHERE id = CAST(? AS TEXT)",
-)
+_SESSIONS: Final = table("session", "id", "time_created", "id")
+_MESSAGES: Final = table("message", "session_id", "time_created", "id")
+_PARTS: Final = table("part", "session_id", "id")
+_TODOS: Final = table("todo", "session_id", "position")
+_SHARES: Final = table("session_share", "session_id", "session_id")
+_PROJECTS: Final = table("project", "id", "id")
 
 
 def detect(path: Path) -> bool:
@@ -81,7 +72,7 @@ def detect(path: Path) -> bool:
 def count(path: Path, wanted: Wanted = EVERYTHING) -> int:
     """How many sessions there are to be read."""
     with suppress(sqlite3.Error, OSError), Database(path) as base:
-        return len(_wanted(base.db, wanted))
+        return len(_wanted(base.db, Tables(base), wanted).names)
     return 0
 
 
@@ -95,18 +86,20 @@ def read(path: Path, report: Report, wanted: Wanted = EVERYTHING) -> Iterator[Se
         return
     with base:
         try:
-            tables = _tables(base.db)
-            names = _wanted(base.db, wanted)
+            present = _tables(base.db)
+            tables = Tables(base)
+            found = _wanted(base.db, tables, wanted)
         except sqlite3.Error as error:
             report.refused("file", "/session", f"the list of sessions cannot be read: {error}", source=source)
             return
-        reader = _Reader(path, base, tables, report)
+        reader = _Reader(path, base, present, tables, found.lost, report)
         reader.note_coming()
-        for name in names:
+        for name in found.names:
             record = reader.session(name)
             if record is not None:
                 yield record
-        if wanted == EVERYTHING:
+        reader.note_gaps()
+        if wanted == EVERYTHING and not found.lost:
             reader.note_orphans()
 
 
@@ -115,7 +108,7 @@ def session_ids(paths: Iterable[Path]) -> frozenset[str]:
     found: set[str] = set()
     for path in paths:
         with suppress(sqlite3.Error, OSError), Database(path) as base:
-            found |= {text_of(name) for name in _wanted(base.db, EVERYTHING)}
+            found |= {text_of(name) for name in _wanted(base.db, Tables(base), EVERYTHING).names}
     return frozenset(found)
 
 
@@ -123,25 +116,58 @@ def _tables(db: sqlite3.Connection) -> set[str]:
     return {text_of(name) for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
-def _wanted(db: sqlite3.Connection, wanted: Wanted) -> list[bytes]:
-    """The ids of the sessions that are wanted, the oldest first."""
-    rows = db.execute("SELECT id, time_updated FROM session ORDER BY time_created, id")
-    return [
+class _Names(NamedTuple):
+    """The ids of sessions, the oldest first, and those among them whose rows cannot be read."""
+
+    names: list[bytes]
+    lost: frozenset[bytes]
+
+
+def _wanted(db: sqlite3.Connection, tables: Tables, wanted: Wanted) -> _Names:
+    """The sessions that are wanted. Where the table is damaged, messages and indexes tell which there are."""
+    lost: set[bytes] = set()
+    try:
+        rows: list[tuple[Cell, Cell]] = db.execute(
+            "SELECT id, time_updated FROM session ORDER BY time_created, id"
+        ).fetchall()
+    except sqlite3.DatabaseError:
+        known = tables.keys(_SESSIONS)
+        read = [row for key in sorted(known) for row in tables.of(_SESSIONS, key, _quiet).rows]
+        read.sort(key=lambda row: (_whole(row.get("time_created")), _text(row, "id")))
+        rows = [(row["id"], row.get("time_updated")) for row in read]
+        lost = tables.keys(_MESSAGES) | tables.keys(_PARTS)
+        with suppress(sqlite3.DatabaseError):
+            lost |= {name for (name,) in db.execute("SELECT id FROM session") if isinstance(name, bytes)}
+        lost -= {name for name, _ in rows if isinstance(name, bytes)}
+        rows += ((name, None) for name in sorted(lost))
+    names = [
         name
         for name, updated in rows
         if isinstance(name, bytes) and wanted.takes(text_of(name), updated if isinstance(updated, int) else None)
     ]
+    return _Names(names, frozenset(lost))
+
+
+def _quiet(name: str, reason: str) -> None:
+    """For a row whose loss is told when its session is read."""
 
 
 class _Reader:
     """Reads one session after the other from an open database."""
 
-    def __init__(self, path: Path, base: Database, tables: set[str], report: Report) -> None:
+    def __init__(
+        self, path: Path, base: Database, present: set[str], tables: Tables, lost: frozenset[bytes], report: Report
+    ) -> None:
         self._path = path
         self._base = base
+        self._present = present
         self._tables = tables
+        self._lost = lost
         self._report = report
         self._source = str(path)
+        #: Tables in which rows may be of a session that they are not known to be of.
+        self._incomplete: dict[str, Table] = {}
+        self._unsure = False  # whether one of them counts for the session that is being read
 
     def session(self, name: bytes) -> SessionRecord | None:
         """One session as it was at one moment; None if it cannot be read, or is gone by now."""
@@ -171,54 +197,81 @@ class _Reader:
 
     def note_coming(self) -> None:
         """Say how many rows the tables of the coming version hold."""
-        for table, query in _COMING.items():
+        for name, query in _COMING.items():
             with suppress(sqlite3.Error):
-                rows = self._number(query, ()) if table in self._tables else 0
+                rows = self._number(query, ()) if name in self._present else 0
                 if rows:
                     reason = f"{rows} rows of a table of the coming version, which are not read"
-                    self._report.left("table", f"/{table}", reason, source=self._source)
+                    self._report.left("table", f"/{name}", reason, source=self._source)
+
+    def note_gaps(self) -> None:
+        """Refuse what cannot be read and of which nothing tells whose it is."""
+        for name, damaged in self._incomplete.items():
+            for gap in self._tables.gaps(damaged):
+                self._report.refused("table", f"/{name}", gap, source=self._source)
 
     def note_orphans(self) -> None:
         """Refuse the rows whose session is not there."""
-        messages = "SELECT id FROM message WHERE session_id NOT IN (SELECT id FROM session)"
-        parts = "SELECT id FROM part WHERE session_id NOT IN (SELECT id FROM session)"
-        self._orphans("message", messages, "its session is missing")
-        self._orphans("part", parts, "its session is missing")
+        self._orphans("message", "SELECT id FROM message NOT INDEXED WHERE session_id NOT IN (SELECT id FROM session)")
+        self._orphans("part", "SELECT id FROM part NOT INDEXED WHERE session_id NOT IN (SELECT id FROM session)")
 
-    def _orphans(self, kind: str, query: str, reason: str) -> None:
-        with suppress(sqlite3.Error):
+    def _orphans(self, kind: str, query: str) -> None:
+        try:
             for (name,) in self._base.db.execute(query):
                 path = f"/{kind}/{text_of(name)}"
-                self._report.refused(kind, path, reason, source=self._source, id=text_of(name))
+                self._report.refused(kind, path, "its session is missing", source=self._source, id=text_of(name))
+        except sqlite3.DatabaseError as error:
+            reason = f"whether rows are without a session cannot be told: {error}"
+            self._report.refused("table", f"/{kind}", reason, source=self._source)
 
     def _session(self, name: bytes, notes: Report) -> SessionRecord | None:
-        rows = self._rows("SELECT * FROM session WHERE id = CAST(? AS TEXT)", (name,))
-        if not rows:
-            return None
         session_id = text_of(name)
         path = f"/session/{session_id}"
+        self._unsure = False
+        rows = self._rows(_SESSIONS, name, "session", notes)
+        if not rows and name not in self._lost:
+            return None
+        if rows:
+            session = rows[0]
 
-        def damaged(column: str, reason: str) -> None:
-            notes.repaired("session", path, f"/{column}", reason, source=self._source, id=session_id)
+            def damaged(column: str, reason: str) -> None:
+                notes.repaired("session", path, f"/{column}", reason, source=self._source, id=session_id)
 
-        info, beside = session_info(rows[0], damaged)
-        self._add_beside(rows[0], name, beside)
-        messages = self._messages(name, notes)
-        if not messages and "session_message" in self._tables:
+            info, beside = session_info(session, damaged)
+        else:
+            session, info, beside = {}, Node.parse(f"{{{member('id', session_id)}}}"), {}
+            if notes.complete:
+                notes.refused("session", path, "its row cannot be read", source=self._source, id=session_id)
+        record = SessionRecord(info, [], self._source, path, beside=beside, headless=not rows)
+        self._add_beside(session, name, record, notes)
+        record.messages = self._messages(name, notes)
+        if not record.messages and "session_message" in self._present:
             coming = self._number("SELECT count(*) FROM session_message WHERE session_id = CAST(? AS TEXT)", (name,))
             if coming:
                 reason = f"its {coming} messages are in session_message only, a table of the coming version"
                 notes.left("session", path, reason, source=self._source, id=session_id)
-        record = SessionRecord(info, messages, self._source, path, beside=beside)
-        record.parent_part = self._parent_part(rows[0], session_id)
-        record.diffs = tree.session_diff(self._path.parent / tree.STORAGE, session_id)
-        record.whole = notes.complete
+        record.parent_part = self._parent_part(session, session_id)
+        self._add_diffs(record, session_id, notes)
+        record.whole = notes.complete and not self._unsure
         return record
+
+    def _rows(self, table: Table, key: Cell, kind: str, notes: Report) -> list[Row]:
+        """The rows of a key; those that cannot be read are refused."""
+
+        def lost(name: str, reason: str) -> None:
+            named = "" if name.startswith("rowid ") else name
+            notes.refused(kind, f"/{table.name}/{name}", reason, source=self._source, id=named)
+
+        found = self._tables.of(table, key, lost)
+        if not found.complete:
+            self._incomplete[table.name] = table
+            self._unsure = True
+        return found.rows
 
     def _messages(self, name: bytes, notes: Report) -> list[MessageRecord]:
         parts = self._parts(name, notes)
         messages: list[MessageRecord] = []
-        for row in self._each("message", _MESSAGES, name, notes):
+        for row in self._rows(_MESSAGES, name, "message", notes):
             message_id = _text(row, "id")
             path = f"/message/{message_id}"
             members = f"{member('id', message_id)},{member('sessionID', _text(row, 'session_id'))}"
@@ -239,7 +292,7 @@ class _Reader:
         """The parts of a session by the ids of their messages, in order."""
         found: dict[str, list[PartRecord]] = {}
         owners: dict[tuple[str, str], str] = {}
-        for row in self._each("part", _PARTS, name, notes):
+        for row in self._rows(_PARTS, name, "part", notes):
             part_id, message_id, session_id = _text(row, "id"), _text(row, "message_id"), _text(row, "session_id")
             owner = owners.get((session_id, message_id))
             if owner is None:
@@ -252,60 +305,54 @@ class _Reader:
             records.sort(key=lambda one: one.id)
         return found
 
-    def _each(self, kind: str, table: _Table, name: bytes, notes: Report) -> Iterator[Row]:
-        """The rows of a session in a table. Where SQLite cannot read on, each row is tried by itself."""
-        try:
-            yield from self._rows(table.all, (name,))
-            return
-        except sqlite3.DatabaseError as error:
-            trouble = str(error)
-        ids: list[bytes] = []
-        with suppress(sqlite3.DatabaseError):
-            for (found,) in self._base.db.execute(table.ids, (name,)):
-                ids.append(found)
-        if not ids:
-            path = f"/session/{text_of(name)}"
-            notes.refused(kind, path, f"its rows cannot be read: {trouble}", source=self._source)
-        for one in ids:
-            try:
-                yield from self._rows(table.one, (one,))
-            except sqlite3.DatabaseError as error:
-                notes.refused(kind, f"/{kind}/{text_of(one)}", str(error), source=self._source, id=text_of(one))
-
-    def _add_beside(self, session: Row, name: bytes, beside: dict[str, str]) -> None:
+    def _add_beside(self, session: Row, name: bytes, record: SessionRecord, notes: Report) -> None:
         """What hangs on a session and stands in no export: todos, the share's names, the project's."""
-        if "todo" in self._tables:
-            todos = self._rows("SELECT * FROM todo WHERE session_id = CAST(? AS TEXT) ORDER BY position", (name,))
-            left_out = {"session_id", "position", "time_created", "time_updated"}
-            listed: list[Json] = [_object(row, [key for key in row if key not in left_out]) for row in todos]
-            if listed:
-                beside["todo"] = dumps(listed)
-        if "session_share" in self._tables:
-            # Its secret is a credential, and stays where it is.
-            for row in self._rows("SELECT * FROM session_share WHERE session_id = CAST(? AS TEXT)", (name,)):
-                beside["share"] = dumps(_object(row, _SHARE))
-        if "project" in self._tables:
-            for row in self._rows("SELECT * FROM project WHERE id = CAST(? AS TEXT)", (session.get("project_id"),)):
-                beside["project"] = dumps(_object(row, _PROJECT))
+        left_out = {"session_id", "position", "time_created", "time_updated"}
+        todos = self._rows_beside(_TODOS, name, "todo", record, notes)
+        listed: list[Json] = [_object(row, [key for key in row if key not in left_out]) for row in todos]
+        if listed:
+            record.beside["todo"] = dumps(listed)
+        # Its secret is a credential, and stays where it is.
+        for row in self._rows_beside(_SHARES, name, "share", record, notes):
+            record.beside["share"] = dumps(_object(row, _SHARE))
+        for row in self._rows_beside(_PROJECTS, session.get("project_id"), "project", record, notes):
+            record.beside["project"] = dumps(_object(row, _PROJECT))
+
+    def _rows_beside(self, table: Table, key: Cell, member: str, record: SessionRecord, notes: Report) -> list[Row]:
+        """The rows beside a session. What is lost of them is noted, and that its member is not known whole."""
+        if table.name not in self._present:
+            return []
+        state = notes.total(Outcome.REFUSED), self._unsure
+        rows = self._rows(table, key, "table", notes)
+        if (notes.total(Outcome.REFUSED), self._unsure) != state or record.headless:
+            record.unread += (member,)
+        return rows
+
+    def _add_diffs(self, record: SessionRecord, session_id: str, notes: Report) -> None:
+        storage = self._path.parent / tree.STORAGE
+        record.diffs, complete = tree.session_diff(storage, session_id, notes, self._source)
+        if not complete:
+            record.unread += (DIFFS,)
 
     def _parent_part(self, session: Row, session_id: str) -> str | None:
         """The task part of the parent session that made this one."""
-        if session.get("parent_id") is None:
+        parent = session.get("parent_id")
+        if parent is None:
             return None
         query = (
             "SELECT id, data FROM part WHERE session_id = CAST(? AS TEXT) AND instr(data, CAST(? AS TEXT)) ORDER BY id"
         )
-        for part, data in self._base.db.execute(query, (session["parent_id"], json.dumps(session_id))):
+        try:
+            found = self._base.db.execute(query, (parent, json.dumps(session_id))).fetchall()
+        except sqlite3.DatabaseError:
+            found = [(row["id"], row["data"]) for row in self._tables.of(_PARTS, parent, _quiet).rows]
+        for part, data in found:
             with suppress(Damage):
-                if task_session(Node.parse(json_of(data)).value) == session_id:
+                if isinstance(data, bytes) and task_session(Node.parse(json_of(data)).value) == session_id:
                     return text_of(part)
         return None
 
-    def _rows(self, query: str, values: Sequence[Cell]) -> list[Row]:
-        cursor = self._base.db.execute(query, values)
-        return [row_of(cursor, row) for row in cursor]
-
-    def _number(self, query: str, values: Sequence[Cell]) -> int:
+    def _number(self, query: str, values: tuple[Cell, ...]) -> int:
         (number,) = self._base.db.execute(query, values).fetchone()
         return int(number)
 
@@ -322,3 +369,7 @@ def _text(row: Row, column: str) -> str:
 def _bytes(row: Row, column: str) -> bytes:
     value = row.get(column)
     return value if isinstance(value, bytes) else dumps(plain(value)).encode()
+
+
+def _whole(value: Cell) -> int:
+    return value if isinstance(value, int) else 0

@@ -102,7 +102,17 @@ class _Mapper:
             properties.parent.part_id = legal_id(self._record.parent_part)
         self._add_diffs(mapped, properties)
         entries = in_order(mapped, revert)
-        return SessionImport(session_id, properties, entries, self._record.source, PROGRAM, self._whole)
+        return SessionImport(
+            session_id,
+            properties,
+            entries,
+            self._record.source,
+            PROGRAM,
+            self._whole,
+            headless=self._record.headless,
+            unread=tuple((BESIDE, member) for member in self._record.unread),
+            original_id=self._source_id if self._source_id != session_id else "",
+        )
 
     def _beside(self) -> dict[str, str]:
         """What the program keeps beside the session, as far as a document can hold it."""

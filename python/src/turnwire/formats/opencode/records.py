@@ -60,7 +60,9 @@ class SessionRecord:
 
     ``parent_part`` is the id of the part of the parent session that made this one. ``beside`` is what the program
     keeps beside the session and no export has: JSON texts by name, ``todo`` for example. ``diffs`` is likewise the
-    JSON text of the diffs over the whole session. ``whole`` is False if something of it could not be read.
+    JSON text of the diffs over the whole session. ``whole`` is False if something of it could not be read; ``headless``
+    is set if that is its ``info``, which then has its id only, and ``unread`` are the names of what could not be read
+    of ``beside`` and of the diffs.
     """
 
     info: Node
@@ -73,6 +75,8 @@ class SessionRecord:
     beside: dict[str, str] = field(default_factory=dict[str, str])
     diffs: str = ""
     whole: bool = True
+    headless: bool = False
+    unread: tuple[str, ...] = ()
 
 
 def with_members(data: bytes, members: str) -> str:
