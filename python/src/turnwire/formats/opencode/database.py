@@ -32,7 +32,7 @@ from turnwire.formats.opencode.records import (
 )
 from turnwire.formats.opencode.rows import Cell, Row, plain, session_info
 from turnwire.formats.opencode.shape_parts import DIFFS
-from turnwire.formats.opencode.tables import Table, Tables, table
+from turnwire.formats.opencode.tables import Table, Tables, queries
 from turnwire.formats.report import Outcome, Report
 
 NAME: Final = "database"
@@ -50,12 +50,12 @@ _SHARE: Final = ("id", "url")
 _TRIES: Final = 5
 
 
-_SESSIONS: Final = table("session", "id", "time_created", "id")
-_MESSAGES: Final = table("message", "session_id", "time_created", "id")
-_PARTS: Final = table("part", "session_id", "id")
-_TODOS: Final = table("todo", "session_id", "position")
-_SHARES: Final = table("session_share", "session_id", "session_id")
-_PROJECTS: Final = table("project", "id", "id")
+_SESSIONS: Final = queries("session", "id", "time_created", "id")
+_MESSAGES: Final = queries("message", "session_id", "time_created", "id")
+_PARTS: Final = queries("part", "session_id", "id")
+_TODOS: Final = queries("todo", "session_id", "position")
+_SHARES: Final = queries("session_share", "session_id", "session_id")
+_PROJECTS: Final = queries("project", "id", "id")
 
 
 def detect(path: Path) -> bool:
@@ -212,17 +212,13 @@ class _Reader:
 
     def note_orphans(self) -> None:
         """Refuse the rows whose session is not there."""
-        self._orphans("message", "SELECT id FROM message NOT INDEXED WHERE session_id NOT IN (SELECT id FROM session)")
-        self._orphans("part", "SELECT id FROM part NOT INDEXED WHERE session_id NOT IN (SELECT id FROM session)")
-
-    def _orphans(self, kind: str, query: str) -> None:
-        try:
-            for (name,) in self._base.db.execute(query):
-                path = f"/{kind}/{text_of(name)}"
-                self._report.refused(kind, path, "its session is missing", source=self._source, id=text_of(name))
-        except sqlite3.DatabaseError as error:
-            reason = f"whether rows are without a session cannot be told: {error}"
-            self._report.refused("table", f"/{kind}", reason, source=self._source)
+        known = self._tables.keys(_SESSIONS)
+        for table in (_MESSAGES, _PARTS):
+            for key in sorted(self._tables.keys(table) - known):
+                for row in self._tables.of(table, key, _quiet).rows:
+                    name = _text(row, "id")
+                    path = f"/{table.name}/{name}"
+                    self._report.refused(table.name, path, "its session is missing", source=self._source, id=name)
 
     def _session(self, name: bytes, notes: Report) -> SessionRecord | None:
         session_id = text_of(name)

@@ -34,7 +34,7 @@ Lost = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The queries for a table whose rows belong to what a column (``key``) names; see `table`."""
+    """The queries for a table whose rows belong to what a column (``key``) names; see `queries`."""
 
     name: str
     key: str
@@ -47,7 +47,7 @@ class Table:
     ids: str
 
 
-def table(name: str, key: str, *order: str) -> Table:
+def queries(name: str, key: str, *order: str) -> Table:
     """The queries for a table. The names are those of this package, and never come from a file."""
     columns = ", ".join(order)
 
