@@ -148,4 +148,6 @@ def test_bytes_that_are_no_utf8_are_told(tmp_path: Path) -> None:
     data = document(user("m1", text("p1", "caf#"))).encode().replace(b"#", b"\xe9")
     (session,) = sessions(OPENCODE, write(tmp_path / "x", data), report)
     assert history(session).messages[0].parts[0].text.text == "caf\ufffd"
-    assert [note.kind for note in report.notes] == ["file"]
+    assert noted(report) == [
+        ("repaired", "/messages/0/parts/0/text", "bytes that are no UTF-8 became U+FFFD, the original is kept")
+    ]

@@ -13,13 +13,17 @@ the program::
 * ``text`` holds, as strings, the values that cannot stand in a JSON document: NaN and infinities, and what nests
   deeper than 128 levels with what is around it. The string is the JSON text itself.
 
+* ``bytes`` holds, by pointer, the literals in which bytes stood that are no UTF-8 (a string with its quotes, or the
+  smallest object whose key has them), in base64. In the value U+FFFD stands for them, and so it does in an export,
+  which is UTF-8.
+
 Exporting derives the object, takes away what ``drop`` names, then sets what the pointers name. The comparison makes
 this right by construction: whatever the mapping does with a value, the original comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from turnwire import jsontext
@@ -29,6 +33,7 @@ Path: TypeAlias = tuple[str, ...]
 
 DROP = "drop"
 TEXT = "text"
+BYTES = "bytes"
 
 # A value in the extras stands inside two objects, and must still be no deeper than a document may be.
 _WRAPPED = 2
@@ -191,6 +196,15 @@ def with_original_id(extra_json: str, name: str, original: str) -> str:
         return extra_json  # it has another id already, or none in the source
     members = {key: node.raw for key, node in Node.parse(spaces(extra_json).get(name, "{}")).members().items()}
     return of_spaces({**spaces(extra_json), name: of_spaces({pointed: quote(original), **members})})
+
+
+def with_bytes(extra_json: str, name: str, literals: Mapping[str, str]) -> str:
+    """``extra_json`` with literals that are no UTF-8, given in base64 by pointer."""
+    if not literals:
+        return extra_json
+    members = {key: node.raw for key, node in Node.parse(spaces(extra_json).get(name, "{}")).members().items()}
+    members[BYTES] = dumps(dict(literals))
+    return of_spaces({**spaces(extra_json), name: of_spaces(members)})
 
 
 def numbers(value: Json) -> list[int]:

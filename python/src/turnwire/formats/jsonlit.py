@@ -250,7 +250,8 @@ def real(number: float) -> bytes:
     return f"{mantissa.removesuffix('.0')}e{sign}{exponent.lstrip('+-0')}".encode()
 
 
-_LONE = re.compile(r"[\ud800-\udfff]")
+# Lone surrogates, and bytes that are no UTF-8 as `turnwire.formats.undecoded` spells them, which stay as they are.
+_LONE = re.compile(r"[\udbfe\udbff][\udc00-\udcff]|[\ud800-\udfff]")
 
 
 def quote(text: str) -> str:
@@ -258,7 +259,12 @@ def quote(text: str) -> str:
     quoted = str(encode_basestring(text))
     if quoted.isascii():
         return quoted
-    return _LONE.sub(lambda match: f"\\u{ord(match.group()):04x}", quoted)
+    return _LONE.sub(_escaped, quoted)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    found = match.group()
+    return f"\\u{ord(found):04x}" if len(found) == 1 else found
 
 
 def dumps(tree: Json, indent: int | None = None) -> str:

@@ -34,6 +34,7 @@ from turnwire.formats.opencode.rows import Cell, Row, plain, session_info
 from turnwire.formats.opencode.shape_parts import DIFFS
 from turnwire.formats.opencode.tables import Table, Tables, queries
 from turnwire.formats.report import Outcome, Report
+from turnwire.formats.undecoded import decode, shown
 
 NAME: Final = "database"
 
@@ -268,17 +269,17 @@ class _Reader:
         parts = self._parts(name, notes)
         messages: list[MessageRecord] = []
         for row in self._rows(_MESSAGES, name, "message", notes):
-            message_id = _text(row, "id")
+            key, message_id = _key(row, "id"), _text(row, "id")
             path = f"/message/{message_id}"
-            members = f"{member('id', message_id)},{member('sessionID', _text(row, 'session_id'))}"
+            members = f"{member('id', key)},{member('sessionID', _key(row, 'session_id'))}"
             try:
                 info = Node.parse(with_members(_bytes(row, "data"), members))
             except Damage as damage:
                 notes.refused("message", path, f"no JSON: {damage}", source=self._source, id=message_id)
-                for part in parts.pop(message_id, []):
+                for part in parts.pop(key, []):
                     notes.refused("part", part.path, "its message is damaged", source=self._source, id=part.id)
                 continue
-            messages.append(MessageRecord(info, parts.pop(message_id, []), path))
+            messages.append(MessageRecord(info, parts.pop(key, []), path))
         for orphans in parts.values():
             for part in orphans:
                 notes.refused("part", part.path, "the session has no such message", source=self._source, id=part.id)
@@ -289,14 +290,14 @@ class _Reader:
         found: dict[str, list[PartRecord]] = {}
         owners: dict[tuple[str, str], str] = {}
         for row in self._rows(_PARTS, name, "part", notes):
-            part_id, message_id, session_id = _text(row, "id"), _text(row, "message_id"), _text(row, "session_id")
-            owner = owners.get((session_id, message_id))
+            part_id, message_key, session_key = _text(row, "id"), _key(row, "message_id"), _key(row, "session_id")
+            owner = owners.get((session_key, message_key))
             if owner is None:
-                owner = f"{member('sessionID', session_id)},{member('messageID', message_id)}"
-                owners[session_id, message_id] = owner
-            members = f"{member('id', part_id)},{owner}"
+                owner = f"{member('sessionID', session_key)},{member('messageID', message_key)}"
+                owners[session_key, message_key] = owner
+            members = f"{member('id', _key(row, 'id'))},{owner}"
             record = PartRecord(None, f"/part/{part_id}", part_id, _bytes(row, "data"), members)
-            found.setdefault(message_id, []).append(record)
+            found.setdefault(message_key, []).append(record)
         for records in found.values():
             records.sort(key=lambda one: one.id)
         return found
@@ -358,8 +359,14 @@ def _object(row: Row, columns: Sequence[str]) -> Json:
 
 
 def _text(row: Row, column: str) -> str:
+    """A column for people, and as an id."""
+    return shown(_key(row, column))
+
+
+def _key(row: Row, column: str) -> str:
+    """A column as what is to be equal to what refers to it."""
     value = row.get(column)
-    return text_of(value) if isinstance(value, bytes) else "" if value is None else str(value)
+    return decode(value) if isinstance(value, bytes) else "" if value is None else str(value)
 
 
 def _bytes(row: Row, column: str) -> bytes:

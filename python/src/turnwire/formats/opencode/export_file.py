@@ -18,6 +18,7 @@ from turnwire.formats.opencode import packed
 from turnwire.formats.opencode.links import MENTION, task_session
 from turnwire.formats.opencode.records import MessageRecord, PartRecord, SessionRecord
 from turnwire.formats.report import Report
+from turnwire.formats.undecoded import decode
 
 NAME = "export"
 
@@ -46,7 +47,7 @@ def read(
     notes = Report()
     if not whole:
         notes.refused("file", "", "the compressed data ends early", source=source)
-    record = parse(_decode(data, source, notes), notes, source=source)
+    record = parse(decode(data, json=True).removeprefix("\ufeff"), notes, source=source)
     info = record.info.value if record is not None else None
     if record is not None and isinstance(info, dict):
         name, time = info.get("id"), info.get("time")
@@ -83,14 +84,6 @@ def _tasks(paths: tuple[tuple[Path, int], ...]) -> dict[str, str]:
 def parse(text: str, report: Report, *, source: str = "") -> SessionRecord | None:
     """The session of an export's text, or None if there is none, which the report then says."""
     return _Parser(text, source, report).session()
-
-
-def _decode(data: bytes, source: str, report: Report) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        report.repaired("file", "", "", f"bytes from {error.start} on are no UTF-8: U+FFFD", source=source)
-        return data.decode("utf-8-sig", "replace")
 
 
 class _Parser:

@@ -16,7 +16,7 @@ from turnwire import v1
 from turnwire.formats import extras, ledger
 from turnwire.formats.base import SessionImport
 from turnwire.formats.fields import QUIET, Fields
-from turnwire.formats.jsonlit import Damage, Json, quote
+from turnwire.formats.jsonlit import Damage, Json, Node, dumps, quote
 from turnwire.formats.opencode.entries import Mapped, in_order
 from turnwire.formats.opencode.heads import (
     Settings,
@@ -38,10 +38,12 @@ from turnwire.formats.opencode.shape_parts import (
     FILE,
     MESSAGE,
     ORDER,
+    SPACE,
     OriginalIds,
     Owner,
 )
 from turnwire.formats.report import Report
+from turnwire.formats.undecoded import cleaned, has_bytes, shown
 
 
 @dataclass(slots=True)
@@ -67,15 +69,18 @@ class _Mapper:
         self._record = record
         self._report = report
         self._whole = record.whole
-        info = record.info.value
-        self._info: dict[str, Json] = info if isinstance(info, dict) else {}
+        self._info: dict[str, Json] = {}
         self._originals = OriginalIds()
         self._known: dict[str, str] = {}
         self._users: dict[str, UserMessage] = {}
+        self._literals: dict[str, dict[str, str]] = {}  # of the heads of messages, by path
         self._part_ids: dict[tuple[str, str], str] = {}
         self._parts = IdSpace(part.original for message in record.messages for part in message.parts)
 
     def session(self) -> SessionImport | None:
+        self._record.info, literals = cleaned(self._record.info)
+        info = self._record.info.value
+        self._info = info if isinstance(info, dict) else {}
         found = self._session_id()
         if found is None:
             reason = "neither the session nor its messages have a session id"
@@ -83,6 +88,7 @@ class _Mapper:
             return None
         session_id, self._source_id = found
         fields = self._fields("session", self._record.path, session_id)
+        _note_bytes(literals, fields)
         messages = self._messages()
         began = QUIET.time(time_created(self._info), "")
         mapped = self._map_messages(messages, began or Timestamp())
@@ -93,14 +99,15 @@ class _Mapper:
         first = mapped[0].created if mapped else None
         properties = map_properties(self._record.info, session_id, first, revert is not None, fields)
         self._record.info.members(lambda key: fields.note("", "a key stands there more than once, the last one counts"))
-        of_file = extras.encode_members(self._record.others, self._record.absent)
+        properties.extra_json = extras.with_bytes(properties.extra_json, SPACE, literals)
+        of_file = _members(self._record.others, self._record.absent, fields)
         order = [message.place for message in messages]
         _add_order(of_file, order)
         properties.extra_json = extras.add(properties.extra_json, FILE, of_file)
-        properties.extra_json = extras.add(properties.extra_json, BESIDE, self._beside())
+        properties.extra_json = extras.add(properties.extra_json, BESIDE, self._beside(self._record.beside, fields))
         if self._record.parent_part is not None and properties.HasField("parent"):
             properties.parent.part_id = legal_id(self._record.parent_part)
-        self._add_diffs(mapped, properties)
+        self._add_diffs(mapped, properties, fields)
         entries = in_order(mapped, revert)
         return SessionImport(
             session_id,
@@ -114,19 +121,24 @@ class _Mapper:
             original_id=self._source_id if self._source_id != session_id else "",
         )
 
-    def _beside(self) -> dict[str, str]:
+    def _beside(self, beside: dict[str, str], fields: Fields) -> dict[str, str]:
         """What the program keeps beside the session, as far as a document can hold it."""
         found: dict[str, str] = {}
-        for name, text in self._record.beside.items():
+        literals: dict[str, str] = {}
+        for name, text in beside.items():
+            if has_bytes(text):
+                node, here = cleaned(Node.parse(text))
+                literals |= {f"/{name}{pointer}": literal for pointer, literal in here.items()}
+                text = node.raw
             found[name] = text if extras.storable(text, 2) else quote(text)
-        return found
+        _note_bytes(literals, fields)
+        return found | ({extras.BYTES: dumps(dict(literals))} if literals else {})
 
-    def _add_diffs(self, mapped: list[Mapped], properties: v1.SessionProperties) -> None:
+    def _add_diffs(self, mapped: list[Mapped], properties: v1.SessionProperties, fields: Fields) -> None:
         """Keep the diffs over the whole session, which can be large, at its last user message and not in its head."""
-        text = self._record.diffs
-        if not text:
+        if not self._record.diffs:
             return
-        members = {DIFFS: text if extras.storable(text, 2) else quote(text)}
+        members = self._beside({DIFFS: self._record.diffs}, fields)
         last = next((one for one in reversed(mapped) if isinstance(one.message, v1.User)), None)
         if last is None:
             properties.extra_json = extras.add(properties.extra_json, f"{BESIDE}/{DIFFS}", members)
@@ -162,6 +174,7 @@ class _Mapper:
         time = float("-inf")
         last_id = ""
         for record in self._record.messages:
+            record.info, literals = cleaned(record.info)
             tree = record.info.value
             role = tree.get("role") if isinstance(tree, dict) else None
             if not isinstance(tree, dict) or not isinstance(role, str) or role not in (USER, ASSISTANT):
@@ -174,6 +187,7 @@ class _Mapper:
             original = tree.get("id")
             last_id = original if isinstance(original, str) else last_id
             kept.append(((time, last_id), len(kept), record, tree, role))
+            self._literals[record.path] = literals
         kept.sort(key=lambda one: one[0])
         space = IdSpace(tree.get("id") for _, _, _, tree, _ in kept)
         messages: list[_Message] = []
@@ -183,6 +197,7 @@ class _Mapper:
             fields = self._fields("message", record.path, message_id)
             if why:
                 fields.note("/id", why)
+            _note_bytes(self._literals[record.path], fields)
             source_id = named if isinstance(named, str) else message_id
             messages.append(_Message(record, tree, role, place, message_id, source_id, fields))
             if source_id != message_id:
@@ -270,13 +285,37 @@ class _Mapper:
             context.fields = self._fields("part", record.path, part_id)
             if reason:
                 context.fields.note("/id", reason)
-            done.parts.append(map_part(node, part_id, context))
+            node, literals = cleaned(node)
+            _note_bytes(literals, context.fields)
+            part = map_part(node, part_id, context)
+            part.extra_json = extras.with_bytes(part.extra_json, SPACE, literals)
+            done.parts.append(part)
             if isinstance(original, str):
                 self._part_ids.setdefault((message.id, original), part_id)
-        of_message = extras.encode_members(message.record.others, message.record.absent)
+        head = done.message
+        head.extra_json = extras.with_bytes(head.extra_json, SPACE, self._literals[message.record.path])
+        of_message = _members(message.record.others, message.record.absent, message.fields)
         _add_order(of_message, order)
         if of_message:
             done.message.extra_json = extras.add(done.message.extra_json, MESSAGE, of_message)
+
+
+def _members(others: dict[str, Node], absent: tuple[str, ...], fields: Fields) -> dict[str, str]:
+    """The extras for the members of an object that stand around what is mapped."""
+    nodes: dict[str, Node] = {}
+    literals: dict[str, str] = {}
+    for key, node in others.items():
+        name = shown(key)
+        nodes[name], here = cleaned(node)
+        literals |= {f"{extras.pointer((name,))}{pointer}": literal for pointer, literal in here.items()}
+    _note_bytes(literals, fields)
+    members = extras.encode_members(nodes, absent)
+    return members | ({extras.BYTES: dumps(dict(literals))} if literals else {})
+
+
+def _note_bytes(literals: dict[str, str], fields: Fields) -> None:
+    for pointer in literals:
+        fields.note(pointer, "bytes that are no UTF-8 became U+FFFD, the original is kept")
 
 
 def _turn_of(assistant: v1.Assistant) -> v1.Turn:

@@ -6,13 +6,10 @@ export: ``info`` has its id, ``sessionID`` and (parts) ``messageID``, whether th
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Final
 
+from turnwire.formats import undecoded
 from turnwire.formats.jsonlit import Json, Node, quote
-
-_LONE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -35,7 +32,8 @@ class PartRecord:
         if self.id:
             return self.id
         tree = self.node.value if self.node is not None else None
-        return tree.get("id") if isinstance(tree, dict) else None
+        found = tree.get("id") if isinstance(tree, dict) else None
+        return undecoded.shown(found) if isinstance(found, str) else found
 
     def load(self) -> Node:
         """The part, read now if it has not been; it is not kept. Raises `turnwire.formats.jsonlit.Damage`."""
@@ -82,7 +80,7 @@ class SessionRecord:
 def with_members(data: bytes, members: str) -> str:
     """The text of a JSON object with members added at its end, where they win over those that stand there already.
 
-    What is no object stays as it is. Bytes that are no UTF-8 become U+FFFD, or lone surrogates if they are such.
+    What is no object stays as it is.
     """
     text = json_of(data).strip()
     if not members or not (text.startswith("{") and text.endswith("}")):
@@ -93,20 +91,12 @@ def with_members(data: bytes, members: str) -> str:
 
 def text_of(data: bytes) -> str:
     """Text from UTF-8, also from one that a careless writer made."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        pass
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")
+    return undecoded.shown(undecoded.decode(data))
 
 
 def json_of(data: bytes) -> str:
-    """JSON text from UTF-8. Lone surrogates that stand in it as they are, which is no UTF-8, become escapes."""
-    text = text_of(data)
-    return text if text.isascii() else _LONE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    """JSON text from UTF-8. What is none stays in it, see `turnwire.formats.undecoded`."""
+    return undecoded.decode(data, json=True)
 
 
 def member(key: str, value: str) -> str:

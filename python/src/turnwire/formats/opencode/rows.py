@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from turnwire.formats.jsonlit import Damage, Json, Node, compact, dumps, integer, literal, real
-from turnwire.formats.opencode.records import json_of, text_of
+from turnwire.formats.opencode.records import json_of
+from turnwire.formats.undecoded import decode
 
 Cell: TypeAlias = "int | float | bytes | None"
 Row: TypeAlias = dict[str, Cell]
@@ -84,7 +85,7 @@ def session_info(row: Row, damaged: Callable[[str, str], None]) -> tuple[Node, d
 def plain(value: Cell) -> Json:
     """A cell as it stands in a tree."""
     if isinstance(value, bytes):
-        return text_of(value)
+        return decode(value)
     if isinstance(value, float):
         return real(value) if value - value == 0 else literal(_SPELLED.get(value, "NaN"))
     return None if value is None else integer(value)
