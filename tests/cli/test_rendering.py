@@ -163,3 +163,10 @@ def test_a_terminal_gets_nothing_that_drives_it(tmp_path: Path) -> None:
         os.close(side)
     assert done.returncode == 0
     assert shown == '{"model":"m","messages":[{"role":"user","content":"a\\u202eb\\u009b31m"}]}\r\n'
+
+
+def test_a_revision_beyond_the_head_is_named_as_it_was_given(db: Path) -> None:
+    ran = run("--db", db, "render", SESSION, "--as", "openai-chat", "--revision", "999")
+    assert ran.code != 0
+    assert "from_revision" not in ran.err
+    assert "revision" in ran.err

@@ -108,3 +108,14 @@ def test_a_bar_has_cells_for_the_sum() -> None:
     assert charts.bar(total, 3000).plain == "█"
     assert charts.bar(Total(), 0) == Text()
     assert len(charts.bar(Total(input=7, output=5, reasoning=3, cache_read=2, cache_write=1), 18)) == 24
+
+
+def test_a_fork_and_its_parent_are_told(db: Path) -> None:
+    assert run("--db", db, "fork", SESSION, "--id", "ses_fork").code == 0
+    assert "counted twice: what ses_fork took over" in run("--db", db, "stats").err
+    ran = run("--db", db, "stats", "--json")
+    assert {line["sessionId"]: line.get("forkedFrom") for line in ran.lines[:-1]} == {
+        SESSION: None,
+        "ses_fork": SESSION,
+    }
+    assert "counted twice" not in run("--db", db, "stats", "ses_fork").err

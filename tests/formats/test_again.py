@@ -258,6 +258,21 @@ async def test_what_could_not_be_read_of_a_session_stays_as_it_is(client: Embedd
     assert (shown.title, ledger.unmarked(shown).extra_json) == ("two", kept)
 
 
+async def test_a_message_whose_time_changes_keeps_its_place(client: Embedded) -> None:
+    """The log's order is that of the first import; the report says that the source has another now."""
+    messages = conversation()
+    await bring(client, *messages)
+    messages[2]["info"]["time"]["created"] = 999
+    outcome, report = await bring(client, *messages)
+    assert (outcome, report.total(Outcome.UPDATED, "message")) == (Outcome.UPDATED, 2)
+    assert [message.id for message in (await client.history(SESSION)).messages] == ["msg_1", "msg_2", "msg_3", "msg_4"]
+    assert (await client.history(SESSION)).messages[2].time.created.ToMilliseconds() == 999
+    assert [(note.outcome, note.reason) for note in report.notes] == [
+        (Outcome.LEFT, "messages have another order in the source now; those that are here keep their places")
+    ]
+    assert (await bring(client, *messages))[0] is Outcome.UNCHANGED
+
+
 async def test_what_was_changed_here_alone_stays(client: Embedded) -> None:
     messages = conversation()
     await bring(client, *messages)

@@ -298,7 +298,10 @@ def test_c64_odd_media_types(dialect: Dialect, mime: str) -> None:
     rendering = sent(user(file(f"data:{mime};base64,iVBORw0KGgo=", mime), "look"), to=dialect)
     assert checker.faults(rendering.body, dialect) == []
     if dialect is CHAT and mime:
-        assert f"data:{mime};base64," in rendering.body
+        taken = mime == "image/jpg"
+        assert ("data:image/jpeg;base64," in rendering.body) == taken
+        assert ("left out, the model does not take it" in rendering.body) != taken
+        assert [rule for rule, *_ in changes(rendering)] == ["media_type" if taken else "media_unsupported"]
 
 
 # --- model switch, mutations, the end --------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.formats.samples import DATA, content, document, noted, take, text, user
+from tests.formats.samples import DATA, content, document, exact, noted, take, text, user
 from turnwire.formats import Outcome, Report, history, sessions
 from turnwire.formats.fields import milliseconds
 from turnwire.formats.opencode import OPENCODE
@@ -105,6 +106,34 @@ def test_what_holds_no_session_is_refused(source: str, path: str, tmp_path: Path
     assert not report.complete
     assert report.notes[0].path == path
     assert report.notes[0].source == str(file)
+
+
+def test_lists_that_are_none_are_refused_and_kept() -> None:
+    source = json.loads(document(user("m1", text("p1")), user("m2", text("p2"), at=1001)))
+    source["messages"][0]["parts"] = {}
+    report = Report()
+    session = take(json.dumps(source), report)
+    assert noted(report) == [
+        ("refused", "/messages/0/parts", "no list, so it has no parts that can be read; kept as it is")
+    ]
+    assert exact(OPENCODE.export(history(session))) == exact(json.dumps(source))
+    source["messages"] = {}
+    report = Report()
+    session = take(json.dumps(source), report)
+    assert noted(report) == [("refused", "/messages", "no list, so it has no messages that can be read; kept as it is")]
+    assert exact(OPENCODE.export(history(session))) == exact(json.dumps(source))
+
+
+def test_a_field_has_one_remark() -> None:
+    wrong = user("m1", {"id": "p1", "type": "file", "url": 5}, at=1000, agent=7, model={"providerID": 1, "modelID": []})
+    wrong["info"]["time"] = {"created": 10**25}
+    report = Report()
+    take(document(wrong, time={"created": "x"}), report)
+    places = [path for _, path, _ in noted(report)]
+    assert len(places) == len(set(places)) == 6
+    assert ("repaired", "/messages/0/agent", 'not a text, "unknown" stands for it') in noted(report)
+    reason = "not a time in milliseconds since the epoch, the time before it stands for it"
+    assert ("repaired", "/messages/0/time/created", reason) in noted(report)
 
 
 def write(path: Path, data: str | bytes) -> Path:

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.formats.opencode.stores import database, state, tree, write
 from tests.formats.opencode.test_database import ONE, beside_of, exported, named, read
 from tests.formats.samples import assistant, document, exact, noted, text, tool, user
@@ -138,6 +140,41 @@ def test_a_cut_file_costs_itself(tmp_path: Path) -> None:
         ("/message/ses_none/msg_lost.json", "its session is missing"),
         ("/part/msg_none/prt_lost.json", "its message is missing"),
     ]
+
+
+@pytest.mark.parametrize("link", ["part", "folder", "session", "todo"])
+def test_a_link_out_of_the_tree_is_not_followed(tmp_path: Path, link: str) -> None:
+    """It could name any file that the importing user can read. One that stays inside is a file like any other."""
+    storage = tree(tmp_path / "storage", ONE, named("2"))
+    moved = {
+        "part": storage / "part" / "msg_1" / "prt_1.json",
+        "folder": storage / "part" / "msg_2",
+        "session": storage / "session" / "p" / "ses_1.json",
+        "todo": storage / "todo" / "ses_1.json",
+    }[link]
+    write(storage / "todo" / "ses_1.json", [{"content": "secret"}])
+    moved.rename(tmp_path / "outside")
+    moved.symlink_to(tmp_path / "outside")
+    report = Report()
+    found = {one.session_id: one for one in read(storage, report)}
+    reason = "a symbolic link that leads out of the tree, which is not followed"
+    assert (f"/{moved.relative_to(storage)}", reason) in [
+        (note.path, note.reason) for note in report.notes if note.outcome == "refused"
+    ]
+    assert found["ses_2"].whole
+    if link == "session":
+        assert set(found) == {"ses_2"}
+    else:
+        assert not found["ses_1"].whole
+        assert "secret" not in found["ses_1"].properties.extra_json or link != "todo"
+        parts = {"part": [[], ["prt_2", "prt_3"]], "folder": [["prt_1"], []], "todo": [["prt_1"], ["prt_2", "prt_3"]]}
+        assert [[part.id for part in one.parts] for one in history(found["ses_1"]).messages] == parts[link]
+    moved.unlink()
+    (tmp_path / "outside").rename(storage / "kept")
+    moved.symlink_to(storage / "kept")
+    report = Report()
+    assert exported(read(storage, report)[0]) == exact(ONE)
+    assert report.notes == []
 
 
 def test_ids_that_stand_in_names_only(tmp_path: Path) -> None:

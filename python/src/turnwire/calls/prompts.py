@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from turnwire import v1
 from turnwire.calls.base import Base
+from turnwire.calls.given import built, fill
 from turnwire.modelref import ModelLike, model_ref
 from turnwire.rendering import DEFAULTS, Dialect, Options, Rendering
 from turnwire.rendering.wire import change_of, dialect_number, options_to
@@ -79,7 +80,8 @@ class PromptCalls(Base):
         """
         if base_revision is not None and base_prompt_id is not None:
             raise ValueError("a prompt has one base: a revision or a prompt record, not both")
-        request = v1.MutatePromptRequest(
+        request = built(
+            v1.MutatePromptRequest,
             session_id=session_id,
             turn_id=turn_id,
             mutations=mutations,
@@ -91,7 +93,7 @@ class PromptCalls(Base):
         if base_revision is not None:
             request.base_revision = base_revision
         if base_prompt_id is not None:
-            request.base_prompt_id = base_prompt_id
+            fill(request, base_prompt_id=base_prompt_id)
         responses = self._transport.stream("MutatePrompt", request, v1.MutatePromptResponse, timeout=self._timeout)
         return await _collected(responses)
 
@@ -100,7 +102,7 @@ class PromptCalls(Base):
 
         Raises `PromptNotFound`.
         """
-        request = v1.GetPromptRequest(session_id=session_id, prompt_id=prompt_id)
+        request = built(v1.GetPromptRequest, session_id=session_id, prompt_id=prompt_id)
         responses = self._transport.stream("GetPrompt", request, v1.GetPromptResponse, timeout=self._timeout)
         return await _collected(responses)
 
@@ -128,12 +130,15 @@ class PromptCalls(Base):
         ``record`` appends how the record was rendered, with the SHA-256 of the body, unless an equal one is there.
 
         Raises `TurnNotFound`, `PromptNotFound`, `RevisionOutOfRange`, `UnknownProfile`, `EmptyPrompt`, `CorruptData`
-        for a record whose digest does not hold, and ValueError for a dialect or model that is none.
+        for a record whose digest does not hold, `RuleViolation` for ``record`` with a turn (only of a prompt record can
+        be kept how it was rendered) and for a revision with a record, and ValueError for a dialect or model that is
+        none.
         """
         if (turn_id is None) == (prompt_id is None):
             raise ValueError("what is rendered is the prompt of a turn or of a prompt record: give one of them")
         given = options_to(options) if isinstance(options, Options) else options
-        request = v1.RenderPromptRequest(
+        request = built(
+            v1.RenderPromptRequest,
             session_id=session_id,
             revision=revision,
             dialect=dialect_number(dialect),
@@ -144,10 +149,7 @@ class PromptCalls(Base):
             record=record,
             request_id=self._request_id(request_id) if record else request_id,
         )
-        if turn_id is not None:
-            request.turn_id = turn_id
-        if prompt_id is not None:
-            request.prompt_id = prompt_id
+        fill(request, turn_id=turn_id, prompt_id=prompt_id)
         responses = self._transport.stream("RenderPrompt", request, v1.RenderPromptResponse, timeout=self._timeout)
         body: list[str] = []
         changes: list[v1.RenderChange] = []
@@ -185,8 +187,8 @@ class PromptCalls(Base):
         self, session_id: str, *, turn_id: str | None = None, page_size: int = 0, page_token: str = ""
     ) -> v1.ListPromptsResponse:
         """One page of prompt records (``page_size`` 0: 100), with the token of the next. Raises `InvalidPageToken`."""
-        request = v1.ListPromptsRequest(
-            session_id=session_id, turn_id=turn_id, page_size=page_size, page_token=page_token
+        request = built(
+            v1.ListPromptsRequest, session_id=session_id, turn_id=turn_id, page_size=page_size, page_token=page_token
         )
         return await self._transport.unary("ListPrompts", request, v1.ListPromptsResponse, timeout=self._timeout)
 

@@ -103,8 +103,15 @@ async def prompt(
 
 
 async def last_turn(client: Service, session: str, revision: int | None) -> str:
-    """The id of the last turn that was appended up to a revision. Raises `errors.TurnNotFound` if there is none."""
-    last = revision if revision is not None else (await client.get_session(session)).head.revision
+    """The id of the last turn that was appended up to a revision (None: the head).
+
+    Raises `errors.TurnNotFound` if there is none, and `errors.RevisionOutOfRange`.
+    """
+    head = (await client.get_session(session)).head.revision
+    last = head if revision is None else revision
+    if last > head:
+        detail = v1.RevisionConflict(expected=last, actual=head)
+        raise errors.RevisionOutOfRange(f"the head is {head}", detail=detail, path="revision")
     while last > 0:
         first = max(last - _BLOCK + 1, 1)
         found = ""

@@ -35,8 +35,9 @@ async def stats(
     """Show what sessions cost: US dollars, and tokens in buckets that do not overlap.
 
     Counted are the messages that the history has now. A cost with a question mark is that of some messages only, since
-    others do not tell it. With --json: an object a line for each session, with totals by turn and by model, then one
-    for all together.
+    others do not tell it. A fork has the messages of its parent, which were paid for once: where both are counted, a
+    note says so, and in JSON ``forkedFrom`` of the fork names the parent. With --json: an object a line for each
+    session, with totals by turn and by model, then one for all together.
     """
     found: list[SessionTotals] = []
     async with call.client() as client:
@@ -47,6 +48,7 @@ async def stats(
             if call.out.json:
                 call.out.object(_session_object(counted))
             found.append(counted)
+    _note_forks(call, found)
     total = together(each.total for each in found)
     models = by_model(found)
     if call.out.json:
@@ -86,6 +88,19 @@ async def _sessions(client: Service, names: list[str], children: bool) -> AsyncI
             waiting += sorted(started, key=lambda each: each.properties.created.ToNanoseconds(), reverse=True)
 
 
+def _note_forks(call: Call, found: list[SessionTotals]) -> None:
+    """Say which sessions have messages that another one of those counted has too."""
+    names = {each.session.id for each in found}
+    forks = [each.session.id for each in found if _forked_from(each.session) in names]
+    if forks:
+        named = ", ".join(forks[:5]) + (" …" if len(forks) > 5 else "")
+        call.out.note(f"counted twice: what {named} took over from the session that it was forked from")
+
+
+def _forked_from(session: v1.Session) -> str:
+    return session.properties.forked_from.session_id
+
+
 def _agent(session: SessionTotals, turn_id: str) -> str:
     settings = session.settings.get(turn_id)
     return cut(settings.agent, 40) if settings is not None else ""
@@ -96,6 +111,7 @@ def _session_object(counted: SessionTotals) -> dict[str, Any]:
     return {
         "sessionId": counted.session.id,
         **({"parentSessionId": parent} if parent else {}),
+        **({"forkedFrom": forked} if (forked := _forked_from(counted.session)) else {}),
         "total": _object(counted.total),
         "models": _models(counted.models),
         "turns": [

@@ -40,7 +40,8 @@ class Changes:
     """What to append, in order, and what becomes of the objects of the source, by outcome and kind.
 
     ``properties`` are those to put, or None if they stay. ``revert`` is the digest of the source's revert. ``kept``
-    messages are not in this source, and stay since it did not bring them.
+    messages are not in this source, and stay since it did not bring them. ``reordered``: messages that are there have
+    another order in the source now; they keep their places.
     """
 
     entries: list[v1.EntryInput] = field(default_factory=list[v1.EntryInput])
@@ -48,6 +49,7 @@ class Changes:
     properties: v1.SessionProperties | None = None
     counts: Counter[tuple[Outcome, str]] = field(default_factory=Counter[tuple[Outcome, str]])
     kept: int = 0
+    reordered: bool = False
 
     @property
     def empty(self) -> bool:
@@ -84,6 +86,8 @@ class _Comparison:
         result.kept = sum(
             1 for message in self._stored.folded.places if message.id not in self._wished and self._is_anothers(message)
         )
+        there = [message.id for message in self._stored.folded.places if message.id in self._wished]
+        result.reordered = there != [name for name in self._order if self._stored.folded.places.get(name) is not None]
         count = result.counts
         same = result.properties is None and not result.entries
         count[Outcome.UNCHANGED if same else Outcome.UPDATED, "session"] += 1

@@ -54,6 +54,9 @@ class Fields:
 
     def name(self, value: Json, pointer: str, default: str, limit: int = 256) -> str:
         """A text that must not be empty."""
+        if value is not None and not isinstance(value, str):
+            self.note(pointer, f'not a text, "{default}" stands for it')
+            return default
         text = self.text(value, pointer, limit)
         if text:
             return text
@@ -88,6 +91,15 @@ class Fields:
                 return abs(number)
         self.note(pointer, "not a finite number from 0 on")
         return None
+
+    def time_or(self, value: Json, pointer: str, default: Timestamp, which: str) -> Timestamp:
+        """A time that must be there; ``which`` says what stands for it otherwise."""
+        why: list[str] = []
+        found = Fields(lambda _, reason: why.append(reason)).time(value, pointer)
+        if found is not None:
+            return found
+        self.note(pointer, f"{why[0] if why else 'missing'}, {which} stands for it")
+        return default
 
     def time(self, value: Json, pointer: str) -> Timestamp | None:
         """A time in milliseconds since the epoch."""

@@ -165,6 +165,9 @@ class _Load:
         if found.kept:
             reason = f"{found.kept} messages are not in this source; another brought them, and they stay"
             self._report.left("session", "", reason, source=self._session.source, id=self._session.session_id)
+        if found.reordered:
+            reason = "messages have another order in the source now; those that are here keep their places"
+            self._report.left("session", "", reason, source=self._session.source, id=self._session.session_id)
         if found.empty:
             return Outcome.UNCHANGED, found.counts
         if not self._dry_run:

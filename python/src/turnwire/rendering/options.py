@@ -64,6 +64,7 @@ class Options:
     """The choices of a caller. None: the profile's.
 
     Sizes are in bytes: of a tool output its UTF-8, of media the text that carries it (base64 or address). 0: no limit.
+    A choice may be given by its name, for example ``aborted="keep"``. Raises ValueError for a name that is none.
     """
 
     foreign_reasoning: ForeignReasoning | None = None
@@ -81,6 +82,23 @@ class Options:
     closing_text: str | None = None
     capabilities: Capabilities = Capabilities()
 
+    def __post_init__(self) -> None:
+        for name, kind in _CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                try:
+                    object.__setattr__(self, name, kind(value))
+                except ValueError:
+                    known = ", ".join(f'"{each}"' for each in kind)
+                    raise ValueError(f"{name} is one of {known}, and not {value!r}") from None
+
+
+_CHOICES: dict[str, type[StrEnum]] = {
+    "foreign_reasoning": ForeignReasoning,
+    "media": MediaPolicy,
+    "aborted": Stopped,
+    "failed": Stopped,
+}
 
 #: No choice at all.
 DEFAULTS = Options()

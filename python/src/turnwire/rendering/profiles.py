@@ -31,6 +31,7 @@ _TARGETS: Mapping[Dialect, Mapping[str, Any]] = {
         "reasoning_field": "reasoning_content",
         "media_bytes": 45 * _MIB,
         "call_id_length": 40,
+        "image_types": frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"}),
     },
     _RESPONSES: {
         "media_in_results": True,

@@ -141,6 +141,8 @@ class _Parser:
             self._info = node
         else:
             self._others[key] = node
+            if key == "messages":
+                self.refused("session", "/messages", "no list, so it has no messages that can be read; kept as it is")
         return node.end
 
     def _message(self, index: int, start: int) -> int:
@@ -189,6 +191,9 @@ class _Message:
             self.info = node
         else:
             self.others[key] = node
+            if key == "parts":
+                reason = "no list, so it has no parts that can be read; kept as it is"
+                self._parser.refused("message", f"{self.path}/parts", reason)
         return node.end
 
     def part(self, index: int, start: int) -> int:

@@ -9,10 +9,11 @@ from turnwire.formats.jsonlit import Json
 
 def file_part(tree: dict[str, Json], at: str, fields: Fields) -> v1.FilePart | None:
     """The file of a file object; None if it has no address."""
-    url = fields.text(tree.get("url"), f"{at}/url")
-    if not url:
+    address = tree.get("url")
+    if not isinstance(address, str) or not address:
         fields.note(f"{at}/url", "a file without an address")
         return None
+    url = fields.text(address, f"{at}/url") or ""
     return v1.FilePart(
         mime=fields.text(tree.get("mime"), f"{at}/mime", 256) or "",
         filename=fields.text(tree.get("filename"), f"{at}/filename", 4096),

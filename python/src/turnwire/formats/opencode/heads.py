@@ -63,10 +63,7 @@ def map_user(
 ) -> UserMessage:
     """A user message; ``session_id`` is the one that stands in the source, ``now`` the time for a missing one."""
     tree = node.value if isinstance(node.value, dict) else {}
-    created = fields.time(time_created(tree), "/time/created")
-    if created is None:
-        fields.note("/time/created", "missing, the time before it stands for it")
-        created = now
+    created = fields.time_or(time_created(tree), "/time/created", now, "the time before it")
     request, schema = _request(tree, node, fallback, fields)
     turn = v1.Turn(created=created, request=request)
     user = v1.User(id=message_id, time=v1.UserTime(created=created))
@@ -183,10 +180,7 @@ def map_assistant(
 ) -> v1.Assistant:
     """An assistant message, still without its turn; see `map_user` for the rest."""
     tree = node.value if isinstance(node.value, dict) else {}
-    created = fields.time(time_created(tree), "/time/created")
-    if created is None:
-        fields.note("/time/created", "missing, the time before it stands for it")
-        created = now
+    created = fields.time_or(time_created(tree), "/time/created", now, "the time before it")
     time = tree.get("time")
     completed = time.get("completed") if isinstance(time, dict) else None
     structured = ""

@@ -27,10 +27,8 @@ def map_properties(
     ``created`` stands for a missing time; ``has_revert`` says that the revert is an entry of its own.
     """
     tree = node.value if isinstance(node.value, dict) else {}
-    began = fields.time(time_created(tree), "/time/created")
-    if began is None:
-        fields.note("/time/created", "missing, the time of the first message stands for it")
-        began = created or Timestamp()
+    first = "the time of the first message"
+    began = fields.time_or(time_created(tree), "/time/created", created or Timestamp(), first)
     time = tree.get("time")
     archived = time.get("archived") if isinstance(time, dict) else None
     directory, at = tree.get("directory"), "/directory"
