@@ -340,12 +340,14 @@ class _Reader:
             "SELECT id, data FROM part WHERE session_id = CAST(? AS TEXT) AND instr(data, CAST(? AS TEXT)) ORDER BY id"
         )
         try:
-            found = self._base.db.execute(query, (parent, json.dumps(session_id))).fetchall()
+            found: list[tuple[Cell, Cell]] = self._base.db.execute(query, (parent, json.dumps(session_id))).fetchall()
         except sqlite3.DatabaseError:
             found = [(row["id"], row["data"]) for row in self._tables.of(_PARTS, parent, _quiet).rows]
         for part, data in found:
             with suppress(Damage):
-                if isinstance(data, bytes) and task_session(Node.parse(json_of(data)).value) == session_id:
+                if not isinstance(data, bytes) or not isinstance(part, bytes):
+                    continue
+                if task_session(Node.parse(json_of(data)).value) == session_id:
                     return text_of(part)
         return None
 
