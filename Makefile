@@ -20,10 +20,10 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # buf writes its cache below the home directory, which a CI user may not have.
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
-.PHONY: help setup pins generate lint format format-check breaking types test fuzz bench demo clean
+.PHONY: help setup pins generate lint format format-check breaking types test fuzz test-typescript bench demo clean
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed ## Build .venv from the pinned requirements
 
@@ -77,6 +77,9 @@ test: setup ## Run the tests; ARGS goes to pytest
 
 fuzz: setup ## Run mutated logs through every reader for a minute; ARGS="--seconds 600", or a kept log
 	@python -m tests.fuzz $(ARGS)
+
+test-typescript: setup ## Build clients/typescript, check it and run its tests on Node and on Bun; needs Node >= 20
+	cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm run lint && npm test && npm run test:bun
 
 bench: setup ## Run the benchmarks
 	@python -m bench $(ARGS)

@@ -17,5 +17,5 @@ fi
 rm -rf build/breaking
 mkdir -p build/breaking
 git archive "$base" buf.yaml proto third_party | tar -x -C build/breaking
-buf breaking --against build/breaking
+buf breaking proto --against build/breaking/proto
 echo "breaking: compatible with $base"

@@ -4,6 +4,7 @@
     v1/__init__.py                          every message and enum of the package
     models/                                 betterproto2 dataclasses, and the same names at the top
     schema.binpb                            the descriptor set: rules included, comments of our files only
+    service_config.json                     a copy of what the schema publishes beside the service
 
 Everything is made in build/generated and copied into place at the end, so that a failing run changes nothing
 and no file outlives the proto that it came from. Equal protos and pins give equal bytes.
@@ -20,6 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 SOURCE = Path("python/src")
 STAGE = Path("build/generated")
 SCHEMA = Path("turnwire/schema.binpb")
+SERVICE_CONFIG = Path("proto/turnwire/v1/service_config.json")
 MODELS = Path("turnwire/models")
 MODELS_V1 = MODELS / "turnwire/v1"
 
@@ -57,6 +59,7 @@ def main() -> None:
         shutil.rmtree(SOURCE / folder, ignore_errors=True)
         shutil.copytree(STAGE / folder, SOURCE / folder)
     shutil.copyfile(STAGE / SCHEMA, SOURCE / SCHEMA)
+    shutil.copyfile(SERVICE_CONFIG, SOURCE / "turnwire" / SERVICE_CONFIG.name)
 
 
 def build(*what: str) -> FileDescriptorSet:

@@ -1,0 +1,30 @@
+import { createHash } from "node:crypto";
+import { type PromptPart, PromptPartSchema } from "../gen/turnwire/v1/part_pb.js";
+import type { PromptMessage } from "../gen/turnwire/v1/prompt_pb.js";
+import { deterministic } from "../wire.js";
+
+/**
+ * The digest of a prompt, 32 bytes, so that the same prompt of a fork has the same: SHA-256 over, per message, the role
+ * as one byte, the number of parts as four bytes (big-endian), and per part the SHA-256 of its bytes without its id.
+ *
+ * The bytes of a part are its deterministic serialization; unknown fields count. Origins, facts and ids do not enter.
+ */
+export function promptDigest(messages: Iterable<PromptMessage>): Uint8Array {
+  const total = createHash("sha256");
+  const head = Buffer.alloc(5);
+  for (const { role, parts } of messages) {
+    head.writeUInt8(role, 0);
+    head.writeUInt32BE(parts.length, 1);
+    total.update(head);
+    for (const part of parts) {
+      total.update(partDigest(part));
+    }
+  }
+  return total.digest();
+}
+
+function partDigest(part: PromptPart): Uint8Array {
+  return createHash("sha256")
+    .update(deterministic(PromptPartSchema, { ...part, id: "" }))
+    .digest();
+}
