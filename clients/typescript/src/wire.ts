@@ -62,10 +62,17 @@ function writeField(writer: BinaryWriter, message: ReflectMessage, field: DescFi
   }
 }
 
+/**
+ * Orders keys of maps as the service writes them, which protobuf's upb does: ascending by their bytes in UTF-8, but a key
+ * that begins with all of another stands before it ("retry-after-ms" before "retry-after", the empty key last).
+ */
 function compareKeys(a: unknown, b: unknown): number {
-  return typeof a === "string" && typeof b === "string"
-    ? Buffer.compare(Buffer.from(a), Buffer.from(b))
-    : Number(a) - Number(b);
+  if (typeof a !== "string" || typeof b !== "string") {
+    return Number(a) - Number(b);
+  }
+  const [one, other] = [Buffer.from(a), Buffer.from(b)];
+  const common = Math.min(one.length, other.length);
+  return one.compare(other, 0, common, 0, common) || other.length - one.length;
 }
 
 /** The top-level fields of serialized bytes: `data` is the field's content, `start` and `end` where it all stands. */
