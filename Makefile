@@ -89,4 +89,5 @@ demo: setup ## Import a real session, serve it, mutate its prompt, replay and ve
 
 clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build python/dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	cd clients/typescript && rm -rf node_modules src/gen dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

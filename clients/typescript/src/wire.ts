@@ -7,7 +7,13 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
  * numbers, maps by their keys in UTF-8, unknown fields come last, as they were read.
  */
 export function deterministic<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
-  return hasMaps(schema) ? written(reflect(schema, message, false)) : toBinary(schema, message);
+  if (hasMaps(schema)) {
+    const reflected = reflect(schema, message, false);
+    if (holdsMaps(reflected)) {
+      return written(reflected);
+    }
+  }
+  return toBinary(schema, message);
 }
 
 const withMaps = new Map<DescMessage, boolean>();
@@ -26,9 +32,27 @@ function hasMaps(schema: DescMessage): boolean {
   return found;
 }
 
+/** Whether there is a map in a message, or in what is inside it, whose entries have an order. */
+function holdsMaps(message: ReflectMessage): boolean {
+  return message.desc.fields.some((field) => {
+    if (!message.isSet(field)) {
+      return false;
+    }
+    if (field.fieldKind === "map") {
+      return message.get(field).size > 1;
+    }
+    if (field.message === undefined || !hasMaps(field.message)) {
+      return false;
+    }
+    return field.fieldKind === "message"
+      ? holdsMaps(message.get(field))
+      : [...message.get(field as DescField & { fieldKind: "list" })].some((item) => holdsMaps(item as ReflectMessage));
+  });
+}
+
 function written(message: ReflectMessage): Uint8Array {
   const writer = new BinaryWriter();
-  for (const field of [...message.desc.fields].sort((a, b) => a.number - b.number)) {
+  for (const field of message.desc.fields.toSorted((a, b) => a.number - b.number)) {
     if (message.isSet(field)) {
       writeField(writer, message, field);
     }
@@ -75,13 +99,9 @@ function compareKeys(a: unknown, b: unknown): number {
   return one.compare(other, 0, common, 0, common) || other.length - one.length;
 }
 
-/** The top-level fields of serialized bytes: `data` is the field's content, `start` and `end` where it all stands. */
+/** A top-level field of serialized bytes; `data` is the content of a length-delimited one, else empty. */
 export interface RawField {
   readonly number: number;
-  readonly wireType: WireType;
-  readonly start: number;
-  readonly end: number;
-  /** The content of a length-delimited field. */
   readonly data: Uint8Array;
 }
 
@@ -89,14 +109,12 @@ export interface RawField {
 export function* rawFields(bytes: Uint8Array): Generator<RawField> {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
-    const start = reader.pos;
     const [number, wireType] = reader.tag();
     if (wireType === WireType.LengthDelimited) {
-      const data = reader.bytes();
-      yield { number, wireType, start, end: reader.pos, data };
+      yield { number, data: reader.bytes() };
     } else {
       reader.skip(wireType, number);
-      yield { number, wireType, start, end: reader.pos, data: new Uint8Array() };
+      yield { number, data: new Uint8Array() };
     }
   }
 }

@@ -4,7 +4,8 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { PromptEditor, Reason, textPart, toolPart } from "@turnwire/client";
 import { type ModelMessagesOptions, toModelMessages } from "@turnwire/client/ai";
 import { PromptItemSchema, type PromptPartSchema, Role, ToolState } from "@turnwire/client/v1";
-import { type ModelMessage, modelMessageSchema } from "ai";
+import { generateText, type ModelMessage, modelMessageSchema } from "ai";
+import { MockLanguageModelV3 } from "ai/test";
 
 type Part = MessageInitShape<typeof PromptPartSchema>;
 type Facts = MessageInitShape<typeof PromptItemSchema>["facts"];
@@ -262,5 +263,35 @@ describe("what is left out", () => {
     editor.append("user", "Go");
     editor.append("assistant", toolPart("call_1", "read", { error: "no" }), textPart("So."));
     assert.equal(messages(editor.items).length, 5);
+  });
+
+  test("generateText of the SDK sends them", async () => {
+    const model = new MockLanguageModelV3({
+      doGenerate: {
+        content: [{ type: "text", text: "Done" }],
+        finishReason: { unified: "stop", raw: "stop" },
+        usage: {
+          inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+          outputTokens: { total: 1, text: 1, reasoning: 0 },
+        },
+        warnings: [],
+      },
+    });
+    const items = [
+      user(text("Go"), file(PNG, "image/png")),
+      assistant(reasoning("hm", '{"acme":{"signature":"s"}}'), tool({ state: ToolState.PENDING }), text("So.")),
+    ];
+    const result = await generateText({ model, messages: messages(items, { model: MODEL }) });
+    assert.equal(result.text, "Done");
+    assert.deepEqual(
+      model.doGenerateCalls[0]?.prompt.map(({ role, content }) => [role, content.length]),
+      [
+        ["user", 2],
+        ["assistant", 2],
+        ["tool", 1],
+        ["assistant", 1],
+        ["user", 1],
+      ],
+    );
   });
 });
