@@ -27,7 +27,7 @@ from tests.builders import (
 )
 from turnwire import v1
 from turnwire.engine import Engine
-from turnwire.store.base import Change, EntryRow, SessionRow, Snapshot, Version, View
+from turnwire.store.base import Change, EntryRow, SessionRow, Snapshot, Stretch, Version, View
 from turnwire.store.memory import MemoryStore
 
 T = TypeVar("T")
@@ -92,6 +92,11 @@ class CountingSnapshot(CountingView):
         for version in self._view.versions(*arguments):
             self._counts["versions"] += 1
             yield version
+
+    def pieces(self, *arguments: Any) -> Iterator[Version | Stretch]:
+        for piece in self._view.pieces(*arguments):
+            self._counts["versions"] += len(piece.versions()) if isinstance(piece, Stretch) else 1
+            yield piece
 
 
 async def counts(engine: Engine, *entries: v1.EntryInput) -> tuple[Counter[str], Counter[str]]:

@@ -43,6 +43,7 @@ from tests.conftest import open_store
 from turnwire import errors, v1
 from turnwire.engine import Engine
 from turnwire.log.fold import Folded, FoldedMessage, FoldedPart, fold
+from turnwire.store import sqlite_block
 
 MESSAGES = [f"m{at}" for at in range(5)]
 PARTS = [f"p{at}" for at in range(8)]
@@ -462,4 +463,10 @@ def test_any_run_of_appends_in_memory() -> None:
 
 
 def test_any_run_of_appends_in_sqlite() -> None:
+    run_state_machine_as_test(SqliteMachine, settings=settings(_SETTINGS, max_examples=10))
+
+
+def test_any_run_of_appends_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every entry were one of many."""
+    monkeypatch.setattr(sqlite_block, "FEWEST", 1)
     run_state_machine_as_test(SqliteMachine, settings=settings(_SETTINGS, max_examples=10))

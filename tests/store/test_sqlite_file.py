@@ -216,7 +216,7 @@ async def test_a_copy_of_a_closed_file_needs_no_other_file(tmp_path: Path, monke
 
 async def test_a_flipped_byte_is_found(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
-    await made(path, *(user(f"u{at}", text("", f"text {at} ")) for at in range(200)))
+    await made(path, *(user(f"u{at}", text("", f"text {at} " + "x" * 1000)) for at in range(200)))
     db = sqlite3.connect(path, isolation_level=None)
     (pos, payload) = db.execute("SELECT pos, payload FROM entry WHERE pos & 0xffffffff = 100").fetchone()
     db.execute("UPDATE entry SET payload = ? WHERE pos = ?", (payload.replace(b"text 97", b"text 98"), pos))
@@ -232,7 +232,7 @@ async def test_a_flipped_byte_is_found(tmp_path: Path) -> None:
 
 async def test_an_entry_that_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "t.db"
-    await made(path, *(user(f"u{at}") for at in range(10)))
+    await made(path, *(user(f"u{at}", text("", "x" * 1000)) for at in range(10)))
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("DELETE FROM entry WHERE pos & 0xffffffff = 5")
     db.close()

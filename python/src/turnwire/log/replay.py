@@ -6,6 +6,7 @@ byte, unknown fields included.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -91,10 +92,20 @@ def _behind(place: bytes) -> Position:
 
 
 async def _responses(store: Store, session: SessionRow, source: Frames) -> AsyncIterator[bytes]:
-    while not source.done:
-        response = await store.read(session, source.response)
-        if response:
-            yield response
+    """The responses one after another; the next one is read while the last one is on its way."""
+    reading = asyncio.ensure_future(store.read(session, source.response))
+    try:
+        while True:
+            response = await reading
+            done = source.done
+            if not done:
+                reading = asyncio.ensure_future(store.read(session, source.response))
+            if response:
+                yield response
+            if done:
+                return
+    finally:
+        reading.cancel()
 
 
 def _page(snapshot: Snapshot, revision: int, first: Position) -> tuple[list[tuple[bytes, int, bytes]], Position | None]:

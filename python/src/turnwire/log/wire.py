@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 #: Tag of ``parts`` in User, Assistant, PromptMessage and MoreParts: number 15, length-delimited.
 PARTS_TAG = b"\x7a"
 
@@ -30,7 +32,13 @@ def field(number: int, value: bytes) -> bytes:
 
 def part(value: bytes) -> bytes:
     """A part as an element of ``parts``."""
-    return PARTS_TAG + varint(len(value)) + value
+    return part_prefix(len(value)) + value
+
+
+@lru_cache(16_384)
+def part_prefix(length: int) -> bytes:
+    """Tag and length of a part as an element of ``parts``."""
+    return PARTS_TAG + varint(length)
 
 
 def part_id(stored: bytes) -> str:

@@ -226,6 +226,19 @@ class View(Protocol):
 Version = tuple[bytes, bytes, int, int, int, int, bytes]
 
 
+class Stretch(NamedTuple):
+    """Versions one after another without open deltas and summaries, which a store has as a replay sends them."""
+
+    place: bytes  # of the first version
+    slot: bytes
+    turn: int  # revision of the turn of all messages that begin in it; 0: none begins
+    parts: bytes  # more parts of the message before, each with tag and length
+    closed: bytes  # whole messages, each in its frame
+    kind: int  # of the header of one more message, which may go on behind; 0: there is none
+    message: bytes  # that message: header and parts
+    versions: Callable[[], list[Version]]
+
+
 class Snapshot(Protocol):
     """One state of one session as a reader sees it, at any revision of its log."""
 
@@ -236,6 +249,12 @@ class Snapshot(Protocol):
 
         One is read after the other, so that who stops early pays for no more.
         """
+        ...
+
+    def pieces(
+        self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
+    ) -> Iterator[Version | Stretch]:
+        """The same, several in one piece where the store has them so."""
         ...
 
     def headers_back(self, revision: int, before: bytes | None, limit: int) -> list[Node]:

@@ -26,6 +26,7 @@ from turnwire.store.base import (
     SessionQuery,
     SessionRow,
     Snapshot,
+    Stretch,
     Version,
     View,
 )
@@ -160,6 +161,11 @@ class _Snapshot:
             payload = self._stored.entries[node.revision - 1].payload
             stored = payload[node.offset : node.offset + node.length]
             yield node.place, node.slot, node.kind, node.born, node.turn, node.delta, stored
+
+    def pieces(
+        self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
+    ) -> Iterator[Version | Stretch]:
+        return self.versions(revision, first, last)
 
     def headers_back(self, revision: int, before: bytes | None, limit: int) -> list[Node]:
         found = [

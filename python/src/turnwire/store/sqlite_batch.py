@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from turnwire.store import sqlite_view
+from turnwire.store import sqlite_index, sqlite_view
 from turnwire.store.base import Change, View
 from turnwire.store.sqlite_rows import Rows
 from turnwire.store.sqlite_tail import Tail, Tails
@@ -85,13 +85,13 @@ class Batch:
         return result
 
     def _append(self, at: At, tail: Tail, change: Change) -> None:
-        sqlite_view.insert_entries(self.db, change.session, change.entries)
         if change.request is not None:
             sqlite_view.keep_reply(self.db, tail.session.key, change.request)
         tail.absorb(change)
         if change.spans or change.properties is not None or tail.full:
-            self._tails.index(at, tail)
+            self._tails.index(at, tail, change.entries)
             return
+        sqlite_index.insert_entries(self.db, change.session, change.entries)
         self._tails.note(tail)
         if not tail.ahead and change.entries:
             self.db.execute("UPDATE session SET ahead = 1 WHERE key = ?", (tail.session.key,))

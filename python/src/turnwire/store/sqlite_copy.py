@@ -8,15 +8,23 @@ from collections.abc import Callable
 from turnwire import errors, v1
 from turnwire.log import deltas, digest
 from turnwire.store.base import EntryRow, Request, SessionRow
+from turnwire.store.sqlite_block import STRETCH, Block, versions
+from turnwire.store.sqlite_index import (
+    insert_block,
+    insert_entries,
+    set_properties,
+    write_versions,
+)
 from turnwire.store.sqlite_rows import Rows, base
 from turnwire.store.sqlite_schema import REVISION_MASK
-from turnwire.store.sqlite_view import insert_entries, insert_session, keep_reply, set_properties
+from turnwire.store.sqlite_view import insert_session, keep_reply
 
 _PROPERTIES_FIELD = v1.Entry.SESSION_FIELD_NUMBER
 
 _REST = "mark, revision, back, start, length, turn"
 _COPY_INDEX = (
-    # Versions that had ended, versions that have ended since, and versions that are still live.
+    # Versions that had ended, versions that have ended since, and versions that are still live, but for those in the
+    # block of which the fork has only the beginning.
     f"""
     INSERT INTO past SELECT :child, ended, place, slot, {_REST}, delta, grown FROM past
     WHERE session = :parent AND ended <= :revision
@@ -27,7 +35,7 @@ _COPY_INDEX = (
     """,
     f"""
     INSERT INTO node SELECT :child, place, slot, {_REST}, delta, grown, run FROM node
-    WHERE session = :parent AND revision <= :revision
+    WHERE session = :parent AND revision <= :revision AND NOT (mark = {STRETCH} AND revision = :cut)
     """,
     """
     INSERT INTO name SELECT :child, form, id, space, born, place, slot FROM name
@@ -66,8 +74,12 @@ def fork(
         source.tenant, session_id, key, 0, digest.start(session_id), parent.first_us, parent.first_us, 0, 0
     )
     child = _copy_entries(db, rows, parent, revision, adapt, child)
+    last = rows.stored_at(parent.key, parent.first_us, revision)
+    cut = last.first if isinstance(last, Block) and last.last > revision else 0
     for statement in _COPY_INDEX:
-        db.execute(statement, {"child": key, "parent": parent.key, "revision": revision})
+        db.execute(statement, {"child": key, "parent": parent.key, "revision": revision, "cut": cut})
+    for stretch in rows.stretches(parent.key, cut) if cut else ():
+        write_versions(db, key, [item for item in versions(stretch) if item.node.revision <= revision])
     _cut_deltas(db, rows, parent, child)
     span = rows.span_at(key, revision)
     child = child._replace(revert=span.start if span is not None else 0)
@@ -92,29 +104,40 @@ def _copy_entries(
     adapt: Callable[[EntryRow], bytes],
     child: SessionRow,
 ) -> SessionRow:
-    """Copy the entries with a chain of digests of their own, page by page."""
+    """Copy the entries with a chain of digests of their own, page by page. Blocks are copied as they are."""
     while child.head < revision:
+        before = child.head
         page: list[EntryRow] = []
         size = 0
-        for row in rows.entries(parent, child.head + 1, revision):
-            page.append(row)
-            size += len(row.payload)
+        for found in rows.rows_of(parent, child.head + 1, revision):
+            if isinstance(found, Block) and child.head + 1 == found.first and found.last <= revision:
+                insert_entries(db, child, page)
+                page = []
+                for row in found.entries(found.first, found.last):
+                    child = _next(child, row)
+                insert_block(db, child, found)
+                continue
+            for row in found.entries(child.head + 1, revision) if isinstance(found, Block) else (found,):
+                if row.field == _PROPERTIES_FIELD:
+                    row = row._replace(payload=adapt(row))
+                child = _next(child, row)
+                page.append(row._replace(digest=child.digest))
+                size += len(row.payload)
             if size >= _PAGE_BYTES:
                 break
-        if not page:
-            raise errors.CorruptData("an entry of the log is missing", revision=child.head + 1)
-        for at, row in enumerate(page):
-            if row.revision != child.head + 1:
-                raise errors.CorruptData("an entry of the log is missing", revision=child.head + 1)
-            if row.field == _PROPERTIES_FIELD:
-                row = row._replace(payload=adapt(row))
-            chain = digest.link(child.digest, row.revision, row.recorded_us, row.field, row.payload)
-            page[at] = row._replace(digest=chain)
-            child = child._replace(head=row.revision, digest=chain, recorded_us=row.recorded_us)
-            if row.field == _PROPERTIES_FIELD:
-                child = child._replace(properties=row.revision)
         insert_entries(db, child, page)
+        if child.head == before:
+            raise errors.CorruptData("an entry of the log is missing", revision=before + 1)
     return child
+
+
+def _next(child: SessionRow, row: EntryRow) -> SessionRow:
+    """A session's row after one more entry. Raises ``CorruptData``."""
+    if row.revision != child.head + 1:
+        raise errors.CorruptData("an entry of the log is missing", revision=child.head + 1)
+    chain = digest.link(child.digest, row.revision, row.recorded_us, row.field, row.payload)
+    properties = row.revision if row.field == _PROPERTIES_FIELD else child.properties
+    return child._replace(head=row.revision, digest=chain, recorded_us=row.recorded_us, properties=properties)
 
 
 def _cut_deltas(db: sqlite3.Connection, rows: Rows, parent: SessionRow, child: SessionRow) -> None:

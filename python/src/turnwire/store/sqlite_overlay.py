@@ -11,7 +11,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Protocol
 
-from turnwire.store.base import HEADER_SLOT, EntryRow, Name, Node, RevertSpan, SessionRow, Snapshot, Version
+from turnwire.store.base import HEADER_SLOT, EntryRow, Name, Node, RevertSpan, SessionRow, Snapshot, Stretch, Version
 from turnwire.store.sqlite_rows import Rows
 from turnwire.store.sqlite_snapshot import SqliteSnapshot
 from turnwire.store.sqlite_tail import Tail
@@ -51,6 +51,13 @@ class TailSnapshot:
             if (node.place, node.slot) >= first and (last is None or (node.place, node.slot) < last)
         )
         return merge(kept, map(self._version, found), key=_POSITION)
+
+    def pieces(
+        self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
+    ) -> Iterator[Version | Stretch]:
+        if revision <= self._last:
+            return self._stored.pieces(revision, first, last)
+        return self.versions(revision, first, last)
 
     def headers_back(self, revision: int, before: bytes | None, limit: int) -> list[Node]:
         if revision <= self._last:

@@ -24,8 +24,9 @@ from turnwire.store.base import (
     RevertSpan,
     SessionRow,
 )
+from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, versions
 from turnwire.store.sqlite_pack import pack_id, unpack_id, unpack_run
-from turnwire.store.sqlite_schema import DIGEST_EVERY, REVISION_BITS, REVISION_MASK
+from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
 
 #: Spaces whose names are listed in the order of the log.
 LISTED = (TURN, PROMPT)
@@ -40,10 +41,15 @@ _NODE = (
 _LIVE = _NODE.format(ended="0")
 _PAST = _NODE.format(ended="ended")
 _ENTRY = f"pos & {REVISION_MASK}, recorded, mark, payload, back, digest"
+# The row that has a revision, if any has: that of the entry or of the block that it is in.
+_AT = "FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos DESC LIMIT 1"
 
 _FIELDS = len(Node._fields)
+_KIND = 2  # of a node's row
+_MARK = 2  # of an entry's
 
-_HEADERS = "FROM {table} WHERE session = ? AND place < ? AND slot = x'' AND revision <= ?"
+_PAST_HEADERS = "FROM past WHERE session = ? AND place < ? AND slot = x'' AND revision <= ?"
+_BEGUN = f"FROM node WHERE session = ? AND place < ? AND (slot = x'' OR mark = {STRETCH}) AND revision <= ?"
 END = b"\xff" * 64  # behind every place: no number of a path has a lead byte as great
 
 _Row = tuple[Any, ...]
@@ -54,11 +60,34 @@ def base(key: int) -> int:
     return key << REVISION_BITS
 
 
+def _block(row: _Row, first_us: int) -> Block:
+    revision, recorded, _, payload, back, chain = row
+    return Block(revision, back + 1, first_us + recorded, payload, chain or b"")
+
+
 def _entry(row: _Row, first_us: int) -> EntryRow:
     revision, recorded, mark, payload, back, chain = row
     return EntryRow(
         revision, first_us + recorded, mark >> 1, payload, revision - back if back else 0, bool(mark & 1), chain or b""
     )
+
+
+def _node(row: _Row) -> Node:
+    return Node._make(row[:_FIELDS])
+
+
+def stretched(row: _Row) -> Stretched:
+    """The stretch of a row of the index, by its columns as a node's and the run."""
+    place, slot, _, revision, _, _, start, length, _, turn, *_, run = row
+    return Stretched(place, slot, revision, start, length, turn, run)
+
+
+def _expanded(row: _Row) -> list[Node]:
+    """The versions that a row of the index has."""
+    if row[_KIND] == STRETCH:
+        return [item.node for item in versions(stretched(row))]
+    node = _node(row)
+    return [node, *unpack_run(node, row[_FIELDS])] if row[_FIELDS] else [node]
 
 
 class Rows:
@@ -102,9 +131,12 @@ class Rows:
     def last(self, session: SessionRow) -> int:
         """The last revision that a session has in the file."""
         at = base(session.key)
-        within = (at, at + REVISION_MASK)
-        (pos,) = self._execute("SELECT max(pos) FROM entry WHERE pos BETWEEN ? AND ?", within).fetchone()
-        return (pos or at) - at
+        row = self._execute(f"SELECT pos, mark, back {_AT}", (at, at + REVISION_MASK)).fetchone()
+        if row is None:
+            return 0
+        pos, mark, back = row
+        last: int = pos if mark != BLOCK else pos + back
+        return last - at
 
     def head(self, tenant: str, id: str) -> int:
         """The head of a session; 0: there is none."""
@@ -146,20 +178,47 @@ class Rows:
 
     def entry(self, session: SessionRow, revision: int) -> EntryRow | None:
         """An entry, without its digest unless it is one that is stored."""
-        row = self._execute(f"SELECT {_ENTRY} FROM entry WHERE pos = ?", (base(session.key) + revision,)).fetchone()
-        return _entry(row, session.first_us) if row is not None else None
+        found = self.stored_at(session.key, session.first_us, revision)
+        return found.entry(revision) if isinstance(found, Block) else found
+
+    def stored_at(self, key: int, first_us: int, revision: int) -> EntryRow | Block | None:
+        """The row that has an entry: its own, or that of a block."""
+        at = base(key)
+        row = self._execute(f"SELECT {_ENTRY} {_AT}", (at, at + revision)).fetchone()
+        if row is None:
+            return None
+        if row[_MARK] == BLOCK:
+            block = _block(row, first_us)
+            return block if revision in block else None
+        return _entry(row, first_us) if row[0] == revision else None
 
     def payload(self, key: int, revision: int) -> bytes | None:
-        row = self._execute("SELECT payload FROM entry WHERE pos = ?", (base(key) + revision,)).fetchone()
-        return row[0] if row is not None else None
+        found = self.stored_at(key, 0, revision)
+        if isinstance(found, Block):
+            found = found.entry(revision)
+        return found.payload if found is not None else None
+
+    def rows_of(self, session: SessionRow, first: int, last: int) -> Iterator[EntryRow | Block]:
+        """The rows that have the entries of a range, as they are stored."""
+        at = base(session.key)
+        begin, end = at + first, at + last
+        for row in self._execute(
+            f"SELECT {_ENTRY} FROM entry WHERE pos BETWEEN "
+            "ifnull((SELECT max(pos) FROM entry WHERE pos BETWEEN ? AND ?), ?) AND ? ORDER BY pos",
+            (at, begin, begin, end),
+        ):
+            if row[_MARK] == BLOCK:
+                yield _block(row, session.first_us)
+            elif row[0] >= first:
+                yield _entry(row, session.first_us)
 
     def entries(self, session: SessionRow, first: int, last: int) -> Iterator[EntryRow]:
         """Entries of a range, with the digests that are stored."""
-        at = base(session.key)
-        for row in self._execute(
-            f"SELECT {_ENTRY} FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos", (at + first, at + last)
-        ):
-            yield _entry(row, session.first_us)
+        for found in self.rows_of(session, first, last):
+            if isinstance(found, Block):
+                yield from found.entries(first, last)
+            else:
+                yield found
 
     def chained(self, session: SessionRow, first: int, last: int, known: tuple[int, bytes]) -> Iterator[EntryRow]:
         """Entries of a range with their digests: those stored, and between them those computed from what is stored.
@@ -167,11 +226,10 @@ class Rows:
         ``known`` is a revision before ``first`` with its digest from which to compute, if it is nearer than the
         stored one.
         """
-        revision = (first - 1) // DIGEST_EVERY * DIGEST_EVERY
-        chain = digest.start(session.id) if not revision else b""
+        revision, chain = self._digest_before(session, first)
         if revision < known[0] < first:
             revision, chain = known
-        for row in self.entries(session, revision if not chain else revision + 1, last):
+        for row in self.entries(session, revision + 1, last):
             if row.digest:
                 chain = row.digest
             elif row.revision == session.head:
@@ -180,6 +238,16 @@ class Rows:
                 chain = digest.link(chain or bytes(32), row.revision, row.recorded_us, row.field, row.payload)
             if row.revision >= first:
                 yield row._replace(digest=chain)
+
+    def _digest_before(self, session: SessionRow, revision: int) -> tuple[int, bytes]:
+        """The last digest that is stored of a revision before this one."""
+        at = base(session.key)
+        row = self._execute(
+            f"SELECT iif(mark = {BLOCK}, pos + back, pos), digest FROM entry WHERE pos > ? AND pos < ? "
+            f"AND digest IS NOT NULL AND iif(mark = {BLOCK}, pos + back, pos) < ? ORDER BY pos DESC LIMIT 1",
+            (at, at + revision, at + revision),
+        ).fetchone()
+        return (row[0] - at, row[1]) if row is not None else (0, digest.start(session.id))
 
     # Names and spans
 
@@ -232,74 +300,118 @@ class Rows:
     # Nodes
 
     def node(self, key: int, place: bytes, slot: bytes) -> Node | None:
-        row = self._execute(
-            f"SELECT {_LIVE} FROM node WHERE session = ? AND place = ? AND slot = ?", (key, place, slot)
-        ).fetchone()
-        if row is not None:
-            return Node._make(row)
-        return next((node for node in self.run(key, place) if node.slot == slot), None)
+        row = self._floor(key, place, slot)
+        if row is None:
+            return None
+        node = _node(row)
+        if row[_KIND] == STRETCH:
+            found = [item.node for item in versions(stretched(row))]
+        elif (node.place, node.slot) == (place, slot):
+            return node
+        else:
+            found = self.run(key, place)
+        return next((node for node in found if node.slot == slot and node.place == place), None)
 
     def run(self, key: int, place: bytes) -> list[Node]:
         """The parts that are packed behind the header of a live message."""
         row = self._execute(
-            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? AND slot = x''", (key, place)
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? AND slot = x'' AND mark <> {STRETCH}",
+            (key, place),
         ).fetchone()
-        return unpack_run(Node._make(row[:_FIELDS]), row[_FIELDS]) if row is not None and row[_FIELDS] else []
+        return unpack_run(_node(row), row[_FIELDS]) if row is not None and row[_FIELDS] else []
+
+    def stretch(self, key: int, place: bytes, slot: bytes) -> Stretched | None:
+        """The stretch that begins last before or at a position, if no other row does. It may end before."""
+        row = self._floor(key, place, slot)
+        return stretched(row) if row is not None and row[_KIND] == STRETCH else None
+
+    def stretches(self, key: int, first: int) -> list[Stretched]:
+        """The stretches in a block. Reads the index from end to end."""
+        rows = self._execute(
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND mark = {STRETCH} AND revision = ?", (key, first)
+        )
+        return [stretched(row) for row in rows]
+
+    def greatest(self, key: int) -> tuple[bytes, bytes] | None:
+        """The last position of the index."""
+        row = self._floor(key, END, b"")
+        if row is None:
+            return None
+        found = _expanded(row)[-1]
+        return found.place, found.slot
 
     def message_nodes(self, key: int, place: bytes) -> list[Node]:
-        return self._unpacked(
-            self._execute(f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? ORDER BY slot", (key, place))
+        rows = self._execute(
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place = ? ORDER BY slot", (key, place)
         )
+        return [node for node in self._unpacked(key, (place, HEADER_SLOT), rows) if node.place == place]
 
     def nodes_from(self, key: int, place: bytes, slot: bytes) -> list[Node]:
-        nodes = self._unpacked(
-            self._execute(
-                f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place >= ? ORDER BY place, slot", (key, place)
-            )
+        rows = self._execute(
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place >= ? ORDER BY place, slot", (key, place)
         )
-        return [node for node in nodes if node.place > place or node.slot >= slot]
+        return [
+            node for node in self._unpacked(key, (place, HEADER_SLOT), rows) if (node.place, node.slot) >= (place, slot)
+        ]
 
-    def _unpacked(self, rows: Iterable[_Row]) -> list[Node]:
+    def _floor(self, key: int, place: bytes, slot: bytes) -> _Row | None:
+        """The last row that begins at or before a position."""
+        row: _Row | None = self._execute(
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND (place, slot) <= (?, ?) "
+            "ORDER BY place DESC, slot DESC LIMIT 1",
+            (key, place, slot),
+        ).fetchone()
+        return row
+
+    def _unpacked(self, key: int, first: tuple[bytes, bytes], rows: Iterable[_Row]) -> list[Node]:
+        """The nodes of rows, and of the stretch that goes on at the position from which on they are."""
         found: list[Node] = []
-        packed = False
+        before = self._floor(key, *first)
+        if before is not None and before[_KIND] == STRETCH and before[:2] != first:
+            found += (node for node in _expanded(before) if (node.place, node.slot) >= first)
         for row in rows:
-            node = Node._make(row[:_FIELDS])
-            found.append(node)
-            if row[_FIELDS]:
-                packed = True
-                found += unpack_run(node, row[_FIELDS])
-        if packed:
-            found.sort()  # a part may have got its place between those that are packed
+            found += _expanded(row)
+        found.sort()  # a part may have got its place between those that are packed behind a header
         return found
 
     def place_before(self, key: int, place: bytes = END) -> bytes | None:
         """The greatest place of a live message that is less than this one, by default of all."""
         row = self._execute(
-            "SELECT place FROM node WHERE session = ? AND place < ? ORDER BY place DESC, slot DESC LIMIT 1",
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND place < ? ORDER BY place DESC, slot DESC LIMIT 1",
             (key, place),
         ).fetchone()
-        return row[0] if row is not None else None
+        return max(node.place for node in _expanded(row) if node.place < place) if row is not None else None
 
     def slot_before(self, key: int, place: bytes, slot: bytes = SUMMARY_SLOT) -> bytes | None:
         """The greatest slot of a live part that is less than this one, by default of all parts."""
         row = self._execute(
-            "SELECT slot FROM node WHERE session = ? AND place = ? AND slot < ? ORDER BY slot DESC LIMIT 1",
+            f"SELECT {_LIVE}, run FROM node WHERE session = ? AND (place, slot) < (?, ?) "
+            "ORDER BY place DESC, slot DESC LIMIT 1",
             (key, place, slot),
         ).fetchone()
         if row is None:
             return None
-        before = max([row[0], *(node.slot for node in self.run(key, place) if node.slot < slot)])
-        return before if before != HEADER_SLOT else None
+        found = _expanded(row)
+        if row[_KIND] != STRETCH and row[1] != HEADER_SLOT:
+            found += self.run(key, place)
+        before = [node.slot for node in found if node.place == place and node.slot < slot]
+        return max(before, default=HEADER_SLOT) or None
 
     def headers_back(self, key: int, revision: int, before: bytes | None, limit: int) -> list[Node]:
         """Headers valid at a revision, the last first. Inside a transaction only."""
-        within = (key, before if before is not None else END, revision)
+        end = before if before is not None else END
+        found: list[Node] = []
+        for row in self._execute(f"SELECT {_LIVE}, run {_BEGUN} ORDER BY place DESC, slot DESC", (key, end, revision)):
+            nodes = _expanded(row) if row[_KIND] == STRETCH else [_node(row)]
+            found += (
+                node for node in nodes if node.slot == HEADER_SLOT and node.place < end and node.revision <= revision
+            )
+            if len(found) >= limit:
+                break
         rows = self._execute(
-            f"SELECT {_LIVE} {_HEADERS.format(table='node')} ORDER BY place DESC LIMIT ?", (*within, limit)
-        ).fetchall()
-        rows += self._execute(
-            f"SELECT {_PAST} {_HEADERS.format(table='past')} AND ended > ? ORDER BY place DESC LIMIT ?",
-            (*within, revision, limit),
-        ).fetchall()
-        rows.sort(reverse=True)  # by place: of the versions of one header only one is valid
-        return [Node._make(row) for row in rows[:limit]]
+            f"SELECT {_PAST} {_PAST_HEADERS} AND ended > ? ORDER BY place DESC LIMIT ?",
+            (key, end, revision, revision, limit),
+        )
+        found += map(Node._make, rows)
+        found.sort(reverse=True)  # by place: of the versions of one header only one is valid
+        return found[:limit]

@@ -13,7 +13,8 @@ import sqlite3
 #: Stamped into the file: "TWIR".
 APPLICATION_ID = 0x54574952
 
-#: A digest is stored with every entry whose revision is a multiple of this; those between are computed from it.
+#: A digest is stored with every entry whose revision is a multiple of this and that is in no block, and with the last
+#: entry of a block where it was known; those between are computed from it.
 DIGEST_EVERY = 64
 
 #: Bits of the key of an entry that are its revision.
@@ -63,18 +64,20 @@ _VERSION_1 = (
     "CREATE INDEX label_value ON label (key, value)",
     """
     CREATE TABLE entry (
-        pos INTEGER PRIMARY KEY,       -- session key << 32 | revision
+        pos INTEGER PRIMARY KEY,       -- session key << 32 | revision; of a block: of its first entry
         recorded INTEGER NOT NULL,     -- µs since the session's first_us
-        mark INTEGER NOT NULL,         -- field number << 1 | ignorable
+        mark INTEGER NOT NULL,         -- field number << 1 | ignorable; 0: a block of entries (sqlite_block)
         back INTEGER NOT NULL,         -- delta: revisions back to the delta before it on the same version; 0: none
-        digest BLOB,                   -- of the log up to here, at multiples of 64
-        payload BLOB NOT NULL
+                                       -- block: revisions on to its last entry
+        digest BLOB,                   -- of the log up to here, at multiples of 64; of a block: up to its last entry
+        payload BLOB NOT NULL          -- or the block
     ) STRICT
     """,
     # Payloads that the build which made this schema does not know and may not ignore (mark as above; its last payload
     # is number 21). Empty but where a later build has written.
     "CREATE INDEX entry_foreign ON entry (pos) WHERE mark >= 44 AND (mark & 1) = 0",
-    # Live versions of headers, parts and summaries.
+    # Live versions of headers, parts and summaries. A row whose mark is -1 has those of a stretch (sqlite_block): the
+    # position of the first, the block's revision, where the stretch lies in the block, and the turn of its messages.
     """
     CREATE TABLE node (
         session INTEGER NOT NULL,
@@ -89,6 +92,7 @@ _VERSION_1 = (
         delta INTEGER NOT NULL,        -- part: revisions on to the last delta; 0: none
         grown INTEGER NOT NULL,        -- part: bytes of text that deltas have added
         run BLOB,                      -- header: the parts packed behind it (sqlite_pack); NULL: none
+                                       -- stretch: its versions
         PRIMARY KEY (session, place, slot)
     ) STRICT, WITHOUT ROWID
     """,

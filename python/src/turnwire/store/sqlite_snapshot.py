@@ -9,7 +9,18 @@ from operator import itemgetter
 from typing import Any
 
 from turnwire import errors
-from turnwire.store.base import HEADER_SLOT, LAST_FIELD, EntryRow, Name, Node, RevertSpan, SessionRow, Version
+from turnwire.store.base import (
+    HEADER_SLOT,
+    LAST_FIELD,
+    EntryRow,
+    Name,
+    Node,
+    RevertSpan,
+    SessionRow,
+    Stretch,
+    Version,
+)
+from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, outline, versions
 from turnwire.store.sqlite_pack import unpack_run
 from turnwire.store.sqlite_rows import END, Rows, base
 from turnwire.store.sqlite_schema import REVISION_BITS
@@ -17,20 +28,30 @@ from turnwire.store.sqlite_schema import REVISION_BITS
 # Payloads longer than this are fetched once, not once for each version in them.
 _LONG = 64 * 1024
 
-_VERSION = "place, slot, mark >> 1, revision - back, ifnull(revision - turn, 0), iif(delta, revision + delta, 0)"
+_VERSION = (
+    "place, slot, node.mark >> 1, revision - node.back, ifnull(revision - turn, 0), iif(delta, revision + delta, 0)"
+)
 _WITHIN = "session = ? AND (place, slot) >= (?, ?) AND (place, slot) < (?, ?) AND revision <= ?"
-# The bytes are NULL where the payload is long; with a run behind it a header needs the whole payload.
+# The bytes are NULL where they have to be looked for: in a long payload, and in a block. With a run behind it a header
+# needs the whole payload; a stretch is all that its row has.
+_BYTES_OF = f"""
+    CASE
+        WHEN (entry.mark = {BLOCK}) <> (node.mark = {STRETCH}) OR length(payload) > {_LONG} THEN NULL
+        WHEN run IS NULL OR entry.mark = {BLOCK} THEN substr(payload, start + 1, length)
+        ELSE payload
+    END
+"""
 _LIVE = f"""
     SELECT {_VERSION}, (
-        SELECT iif(length(payload) > {_LONG}, NULL, iif(run IS NULL, substr(payload, start + 1, length), payload))
-        FROM entry WHERE pos = (session << {REVISION_BITS}) + revision
+        SELECT {_BYTES_OF} FROM entry WHERE pos = (session << {REVISION_BITS}) + revision
     ), run, revision, start, length
     FROM node WHERE {_WITHIN} ORDER BY place, slot
 """
 _PAST = f"""
-    SELECT {_VERSION}, NULL, NULL, revision, start, length FROM past
+    SELECT {_VERSION.replace("node.", "")}, NULL, NULL, revision, start, length FROM past
     WHERE {_WITHIN} AND ended > ? ORDER BY place, slot
 """
+_KIND, _TURN = 2, 4
 _BYTES, _RUN, _REVISION, _START, _LENGTH = range(6, 11)
 
 _Row = tuple[Any, ...]
@@ -43,7 +64,8 @@ class SqliteSnapshot:
     def __init__(self, rows: Rows, session: SessionRow) -> None:
         self._rows = rows
         self._session = session
-        self._fetched: tuple[int, bytes] = (0, b"")
+        self._fetched: EntryRow | None = None
+        self._block: Block | None = None
         self._open: list[sqlite3.Cursor] = []
 
     def close(self) -> None:
@@ -54,11 +76,20 @@ class SqliteSnapshot:
     def versions(
         self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
     ) -> Iterator[Version]:
+        for piece in self.pieces(revision, first, last):
+            if isinstance(piece, Stretch):
+                yield from piece.versions()
+            else:
+                yield piece
+
+    def pieces(
+        self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
+    ) -> Iterator[Version | Stretch]:
         end = last if last is not None else (END, b"")
         within = (self._session.key, *first, *end, revision)
-        live = self._rows.db.execute(_LIVE, within)
+        live = self._rows.db.execute(_LIVE, (self._session.key, *self._begin(first), *end, revision))
         self._open.append(live)
-        found = self._expanded(live, self._begun(revision, first), end)
+        found = self._expanded(live, revision, first, last)
         past = self._rows.db.execute(_PAST, (*within, revision)).fetchall()
         if past:
             return merge(found, map(self._with_bytes, past), key=_POSITION)
@@ -68,10 +99,15 @@ class SqliteSnapshot:
         return self._rows.headers_back(self._session.key, revision, before, limit)
 
     def entry(self, revision: int) -> EntryRow:
-        row = self._rows.entry(self._session, revision)
-        if row is None:
+        if self._block is not None and revision in self._block:
+            return self._block.entry(revision)
+        found = self._rows.stored_at(self._session.key, self._session.first_us, revision)
+        if found is None:
             raise errors.CorruptData("an entry of the log is missing", revision=revision)
-        return row
+        if isinstance(found, Block):
+            self._block = found
+            return found.entry(revision)
+        return found
 
     def name(self, space: int, id: str, revision: int) -> Name | None:
         return self._rows.name(self._session.key, space, id, revision)
@@ -90,33 +126,76 @@ class SqliteSnapshot:
         ).fetchone()[0]
         return found - at if found is not None else None
 
-    def _begun(self, revision: int, first: tuple[bytes, bytes]) -> list[Version]:
-        """What comes first of a run whose header, the row that has it, lies before the start."""
-        if first[1] == HEADER_SLOT:
-            return []
-        run = self._rows.run(self._session.key, first[0])
-        return [self._part(part) for part in run if part.slot >= first[1] and part.revision <= revision]
+    def _begin(self, first: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        """Where the row is that has the first version, alone or among others."""
+        stretch = self._rows.stretch(self._session.key, *first)
+        return (stretch.place, stretch.slot) if stretch is not None else (first[0], HEADER_SLOT)
 
-    def _expanded(self, rows: Iterable[_Row], run: list[Version], end: tuple[bytes, bytes]) -> Iterator[Version]:
-        """Live versions from rows and the runs that are packed in them; ``run`` is what precedes the first row."""
+    def _expanded(
+        self, rows: Iterable[_Row], revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
+    ) -> Iterator[Version | Stretch]:
+        """Live versions from a position on, from rows and what is packed in them."""
+        run: list[Version] = []  # what is still to come of the row before
+        held: Stretch | None = None  # the same, until it is known that all of it lies before the end
         for row in rows:
-            while run and run[0][:2] < row[:2]:
+            if held is not None:
+                yield held
+                held = None
+            at = row[:2]
+            while run and run[0][:2] < at:
                 yield run.pop(0)
-            if row[_RUN] is not None:
-                yield self._with_bytes(row)
+            if row[_KIND] == STRETCH:
+                stretch = self._stretch(row, revision)
+                if isinstance(stretch, Stretch) and at >= first:
+                    if last is None:
+                        yield stretch
+                    else:
+                        held = stretch
+                else:
+                    found = stretch.versions() if isinstance(stretch, Stretch) else stretch
+                    run = [version for version in found if version[:2] >= first]
+            elif row[_RUN] is not None:
+                if at >= first:
+                    yield self._with_bytes(row)
                 start, length = row[_START], row[_LENGTH]
                 header = Node(row[0], HEADER_SLOT, 0, row[_REVISION], 0, 0, start, length, False, 0, 0)
-                run = [self._part(part, row[_BYTES]) for part in unpack_run(header, row[_RUN])]
-            elif row[_BYTES] is None:
-                yield self._with_bytes(row)
-            else:
-                yield row[:_RUN]
+                run = [self._version(part, row[_BYTES]) for part in unpack_run(header, row[_RUN]) if part[:2] >= first]
+            elif at >= first:
+                yield self._with_bytes(row) if row[_BYTES] is None else row[:_RUN]
+        if held is not None:
+            run = held.versions()
         for part in run:
-            if part[:2] >= end:
+            if last is not None and part[:2] >= last:
                 break
             yield part
 
-    def _part(self, node: Node, payload: bytes | None = None) -> Version:
+    def _stretch(self, row: _Row, revision: int) -> Stretch | list[Version]:
+        """A stretch; the versions of it that there were at a revision, if it has later ones too."""
+        place, slot, _, _, turn, _, stored, run, first, start, length = row
+        if stored is None or len(stored) != length:
+            raise errors.CorruptData("an entry of the log is missing", revision=first)
+        ahead, whole, frame, header, kind = outline(run)
+
+        def each() -> list[Version]:
+            return [
+                (
+                    node.place,
+                    node.slot,
+                    node.kind,
+                    node.born,
+                    node.turn,
+                    0,
+                    stored[at - start : at - start + node.length],
+                )
+                for node, at in versions(Stretched(place, slot, first, start, length, turn, run))
+                if node.revision <= revision
+            ]
+
+        if first + ahead > revision:
+            return each()
+        return Stretch(place, slot, turn, stored[:whole], stored[whole:frame], kind, stored[header:], each)
+
+    def _version(self, node: Node, payload: bytes | None = None) -> Version:
         stored = self._cut(payload, node.revision, node.offset, node.length)
         return node.place, node.slot, node.kind, node.born, node.turn, node.delta, stored
 
@@ -126,7 +205,7 @@ class SqliteSnapshot:
 
     def _cut(self, payload: bytes | None, revision: int, start: int, length: int) -> bytes:
         if payload is None:
-            if self._fetched[0] != revision:
-                self._fetched = (revision, self.entry(revision).payload)
-            payload = self._fetched[1]
+            if self._fetched is None or self._fetched.revision != revision:
+                self._fetched = self.entry(revision)
+            payload = self._fetched.payload
         return payload[start : start + length]

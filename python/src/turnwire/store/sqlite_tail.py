@@ -22,8 +22,10 @@ from turnwire import errors
 from turnwire.log import plan, raw
 from turnwire.log.draft import Draft
 from turnwire.store.base import LAST_FIELD, Change, EntryRow, Name, Node, SessionRow
+from turnwire.store.sqlite_block import SMALL_BYTES
+from turnwire.store.sqlite_index import write_index
 from turnwire.store.sqlite_rows import Rows
-from turnwire.store.sqlite_view import SqliteView, write_index
+from turnwire.store.sqlite_view import SqliteView
 
 At = tuple[str, str]
 
@@ -46,6 +48,7 @@ class Tail(Draft):
         self.stored = stored
         self.bytes = 0
         self.checked = 0  # when it was last compared with the file, in changes of the file by others
+        self._small: list[EntryRow] = []  # its small entries, which may go into blocks
         self._rows = rows
 
     def __len__(self) -> int:
@@ -61,9 +64,7 @@ class Tail(Draft):
 
     def absorb(self, change: Change) -> None:
         super().absorb(change)
-        self._entries.clear()
-        for row in change.entries:
-            self.bytes += len(row.payload)
+        self._take()
 
     def catch_up(self, last: int) -> None:
         """Take in the entries up to a revision, as far as they are not there yet. Raises ``CorruptData``."""
@@ -88,12 +89,22 @@ class Tail(Draft):
             raise errors.CorruptData("an entry contradicts the log before it", revision=row.revision) from error
         if self.session.head != row.revision:
             raise errors.CorruptData("an entry of the log is missing", revision=self.session.head + 1)
-        self._entries.clear()
-        self.bytes += len(row.payload)
+        self._take()
 
-    def index(self) -> None:
-        """Write everything to the file, inside a transaction. The tail is then of no use."""
-        write_index(self._rows.db, self._rows, self.change(None))
+    def _take(self) -> None:
+        """Keep of the entries that were added what is needed later."""
+        self.bytes += sum(len(row.payload) for row in self._entries)
+        self._small += (row for row in self._entries if len(row.payload) <= SMALL_BYTES)
+        self._entries.clear()
+
+    def index(self, fresh: Sequence[EntryRow]) -> None:
+        """Write everything to the file, inside a transaction. The tail is then of no use.
+
+        ``fresh`` are the last of its entries, which are not in the file yet.
+        """
+        change = self.change(None)
+        change.entries = list(fresh)
+        write_index(self._rows.db, self._rows, change, self._small)
 
     # For readers
 
@@ -152,10 +163,10 @@ class Tails:
         """The row of a session as this process knows it, perhaps of a commit that is under way; on any thread."""
         return self._heads.get(key)
 
-    def index(self, at: At, tail: Tail) -> None:
-        """Bring the index of a session up to its head, inside a transaction."""
+    def index(self, at: At, tail: Tail, fresh: Sequence[EntryRow] = ()) -> None:
+        """Bring the index of a session up to its head, inside a transaction; write its ``fresh`` entries too."""
         if tail.ahead or len(tail):
-            tail.index()
+            tail.index(fresh)
             self.put(at, tail.session)
 
     def put(self, at: At, session: SessionRow) -> None:
