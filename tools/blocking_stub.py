@@ -23,6 +23,7 @@ CLASSES: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("calls/sessions.py", "SessionCalls"),
             ("calls/log.py", "LogCalls"),
             ("calls/prompts.py", "PromptCalls"),
+            ("calls/validation.py", "ValidationCalls"),
             ("calls/service.py", "Service"),
         ],
     ),

@@ -10,9 +10,10 @@ import pytest
 from tests.cli.support import run
 from turnwire import errors, v1
 from turnwire.cli.app import Shared
-from turnwire.cli.output import EXIT_CODES, ExitCode, Output, exit_code, explain, has_unknown_fields, what_to_do
+from turnwire.cli.output import EXIT_CODES, ExitCode, Output, exit_code, explain, what_to_do
 from turnwire.cli.source import NoStore, Source
 from turnwire.cli.usage import Usage, labels_of, time_of
+from turnwire.validation import unknown
 
 
 @pytest.mark.parametrize("cls", errors.BY_REASON.values(), ids=lambda cls: cls.__name__)
@@ -63,8 +64,8 @@ def test_ids_are_named() -> None:
 def test_unknown_fields_are_left_out_and_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
     out = Output(json=True)
     message = v1.HistoryFrame(user=v1.User(id="m", parts=[v1.PromptPart.FromString(b"\x0a\x01p\xa2\x06\x01x")]))
-    assert has_unknown_fields(message)
-    assert not has_unknown_fields(v1.HistoryFrame(user=v1.User(id="m")))
+    assert unknown.any_in(message)
+    assert not unknown.any_in(v1.HistoryFrame(user=v1.User(id="m")))
     out.message(message)
     out.message(v1.Head(revision=2**53 + 1))
     out.close()

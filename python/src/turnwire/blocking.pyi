@@ -14,6 +14,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from turnwire import errors, v1
@@ -299,6 +300,36 @@ class Service:
         self, session_id: str, *, turn_id: str | None = None, page_size: int = 0, page_token: str = ""
     ) -> v1.ListPromptsResponse:
         """One page of prompt records (``page_size`` 0: 100), with the token of the next. Raises `InvalidPageToken`."""
+
+    def validate_session(
+        self,
+        session_id: str,
+        *,
+        select: Iterable[str] = (),
+        ignore: Iterable[str] = (),
+        on_progress: Callable[[int], object] | None = None,
+        on_summary: Callable[[v1.ValidationSummary], object] | None = None,
+    ) -> Generator[v1.Finding]:
+        """What is wrong with a session, or worth knowing, in the order of its log; nothing, if it is sound.
+
+        ``select`` and ``ignore``: ids of rules, or what they begin with up to a dot (``session.ref``). ``on_progress``
+        is called with the revision up to which the session was read, ``on_summary`` once, at the end. Findings show
+        values, cut short. Raises `UnknownFilter` for no id of a rule, `SessionNotFound`, `SessionDeleted`, and
+        `CorruptData` where the store cannot even say how far the session goes.
+        """
+
+    def validate_messages(
+        self,
+        messages: Iterable[Message] | AsyncIterable[Message],
+        *,
+        stored: bool | None = None,
+        role: RoleLike | None = None,
+    ) -> Generator[list[v1.Finding]]:
+        """What is wrong with each of some messages of the schema: a list for each, in order, empty if it is right.
+
+        A ``turnwire.v1.ValidateMessagesRequest`` among them asks for the message that it holds, in binary or JSON.
+        ``stored`` and ``role`` are those of `turnwire.validate`, which does the same in this process.
+        """
 
     def open_session(
         self,

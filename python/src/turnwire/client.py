@@ -132,6 +132,20 @@ class GrpcTransport:
         finally:
             call.cancel()
 
+    async def exchange(
+        self, method: str, requests: AsyncIterable[Message], response: type[Response], *, timeout: float | None
+    ) -> AsyncGenerator[Response, None]:
+        call = self._channel().stream_stream(
+            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
+        )(aiter(requests), timeout=timeout)
+        try:
+            async for each in call:
+                yield each
+        except grpc.aio.AioRpcError as error:
+            raise _failure(error, None) from None
+        finally:
+            call.cancel()
+
     async def close(self) -> None:
         self._closed = True
         if self._made is not None:

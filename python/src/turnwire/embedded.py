@@ -153,6 +153,21 @@ class EngineTransport:
             taker.cancel()
             await pipeline.stop()
 
+    async def exchange(
+        self, method: str, requests: AsyncIterable[Message], response: type[Response], *, timeout: float | None
+    ) -> AsyncGenerator[Response, None]:
+        run: Callable[[Caller, AsyncIterable[Message]], AsyncGenerator[bytes, None]]
+        run = getattr(self._engine, METHODS[method].call)
+
+        async def checked() -> AsyncGenerator[Message, None]:
+            async for request in requests:
+                self._check(request)
+                yield request
+
+        async with aclosing(checked()) as given, aclosing(run(self._caller, given)) as responses:
+            async for each in _until(responses, timeout):
+                yield response.FromString(each)
+
     async def _append(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
         self._check(request)
         return await self._engine.append(self._caller, request, wire)

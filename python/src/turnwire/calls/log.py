@@ -6,12 +6,15 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextlib import aclosing
+from typing import TypeVar
 
 from turnwire import errors, v1
 from turnwire.calls.base import Base
 from turnwire.calls.entries import EntryLike, append_request, repeats_safely
 from turnwire.calls.given import built
 from turnwire.calls.history import ReplayItem, SessionHistory, StoredMessage, stored_message, whole
+
+M = TypeVar("M")
 
 _FIRST_PAUSE, _LAST_PAUSE = 0.05, 2.0  # seconds between tries to reach a server again
 
@@ -59,7 +62,7 @@ class LogCalls(Base):
         """
 
         async def prepared() -> AsyncGenerator[v1.AppendRequest, None]:
-            async for request in _aiter(requests):
+            async for request in each_of(requests):
                 copied = v1.AppendRequest()
                 copied.CopyFrom(request)
                 self._make_safe(copied)
@@ -203,9 +206,8 @@ class LogCalls(Base):
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
 
 
-async def _aiter(
-    requests: Iterable[v1.AppendRequest] | AsyncIterable[v1.AppendRequest],
-) -> AsyncGenerator[v1.AppendRequest, None]:
+async def each_of(requests: Iterable[M] | AsyncIterable[M]) -> AsyncGenerator[M, None]:
+    """The items of either kind of iterable."""
     if isinstance(requests, AsyncIterable):
         async for request in requests:
             yield request

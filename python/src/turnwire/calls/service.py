@@ -10,12 +10,13 @@ from turnwire import errors
 from turnwire.calls.log import LogCalls
 from turnwire.calls.prompts import PromptCalls
 from turnwire.calls.sessions import SessionCalls
+from turnwire.calls.validation import ValidationCalls
 
 if TYPE_CHECKING:
     from turnwire.handle.session import Session
 
 
-class Service(SessionCalls, LogCalls, PromptCalls):
+class Service(SessionCalls, LogCalls, PromptCalls, ValidationCalls):
     """The methods that a `turnwire.Client` and an embedded store share.
 
     As an async context manager it is closed at the end of the block.

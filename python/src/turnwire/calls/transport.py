@@ -41,6 +41,12 @@ class Transport(Protocol):
         """Call AppendStream: one outcome for each request, in order."""
         ...
 
+    def exchange(
+        self, method: str, requests: AsyncIterable[Message], response: type[Response], *, timeout: float | None
+    ) -> AsyncGenerator[Response, None]:
+        """Call a method that streams both ways and answers each request by itself; AppendStream apart."""
+        ...
+
     async def close(self) -> None:
         """Close it. Idempotent."""
         ...

@@ -20,6 +20,7 @@ from rich.text import Text
 from turnwire import errors, v1
 from turnwire.cli.text import one_line, plural, safe_json
 from turnwire.rules import schema
+from turnwire.validation import unknown
 
 PROGRAM: Final = "turnwire"
 
@@ -216,16 +217,8 @@ class Output:
         sys.stdout.write(f"{safe_json(document)}\n")
 
     def _note_unknown(self, message: Message) -> None:
-        if has_unknown_fields(message):
+        if unknown.any_in(message):
             self._left_out += 1
-
-
-def has_unknown_fields(message: Message) -> bool:
-    """Whether a message, or one inside it, has fields that this build's schema does not know."""
-    known = type(message)()
-    known.CopyFrom(message)
-    known.DiscardUnknownFields()
-    return known.ByteSize() != message.ByteSize()
 
 
 def error_line(text: str) -> None:

@@ -14,9 +14,10 @@ from turnwire.engine.info import Info
 from turnwire.engine.rendering import Renderings
 from turnwire.engine.restore import Restored, Restores
 from turnwire.engine.sessions import Sessions
+from turnwire.engine.validating import Validations
 
 __all__ = ["EMBEDDED", "Caller", "Engine", "Limits", "Restored"]
 
 
-class Engine(Appends, Sessions, History, Renderings, Info, Restores):
+class Engine(Appends, Sessions, History, Renderings, Validations, Info, Restores):
     """All methods of the service over one store, and `restore`, which only a program that has the store may call."""

@@ -8,6 +8,7 @@ from turnwire import errors, v1
 from turnwire.engine.core import Caller, Core, check, head_of, revision_of
 from turnwire.log import digest, frames, replay, wire
 from turnwire.store.base import EntryRow, SessionRow
+from turnwire.validation.findings import Findings
 
 _FINDINGS = 100
 _ENTRIES = v1.ReadEntriesResponse.ENTRIES_FIELD_NUMBER
@@ -87,20 +88,24 @@ class History(Core):
             try:
                 rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
             except errors.CorruptData as error:
-                response.findings.add(revision=revision + 1, text=f"from here on nothing can be read: {error.text}")
+                text = f"from here on nothing can be read: {error.text}"
+                response.findings.append(_finding(session, "storage.unreadable", revision + 1, text))
                 break
             for row in rows:
                 if row.revision != revision + 1:
-                    response.findings.add(revision=revision + 1, text="the entry is missing")
+                    response.findings.append(
+                        _finding(session, "session.revision", revision + 1, "the entry is missing")
+                    )
                 revision = row.revision
                 chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
                 if row.digest != chain:
                     text = "the digest stored here does not match the entries up to here"
-                    response.findings.add(revision=row.revision, text=text)
+                    response.findings.append(_finding(session, "session.digest", row.revision, text))
                     chain = row.digest
             response.entries += len(rows)
         if not response.findings and chain != session.digest:
-            response.findings.add(revision=session.head, text="the head's digest does not match the log")
+            text = "the head's digest does not match the log"
+            response.findings.append(_finding(session, "session.head", session.head, text))
         response.sound = not response.findings
         return response
 
@@ -109,6 +114,12 @@ class History(Core):
             return head_of(session)
         (row,) = await self.store.entries(session, revision, revision, 1)
         return head_of(session._replace(head=revision, digest=row.digest, recorded_us=row.recorded_us))
+
+
+def _finding(session: SessionRow, rule: str, revision: int, text: str) -> v1.Finding:
+    found = Findings(session_id=session.id)
+    found.add(rule, revision=revision, text=text)
+    return found.take()[0]
 
 
 def _entries(rows: list[EntryRow], first: int) -> bytes:

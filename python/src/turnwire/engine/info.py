@@ -13,7 +13,7 @@ from turnwire.log import frames
 PROTOCOLS: Final = ("turnwire.v1",)
 
 #: Parts of the service that a smaller implementation may lack; a client asks for them by these names.
-FEATURES: Final = ("append-stream", "fork", "prompts", "request-ids", "tail", "verify")
+FEATURES: Final = ("append-stream", "fork", "prompts", "request-ids", "tail", "validate", "verify")
 
 
 class Info(Core):

@@ -12,12 +12,19 @@ from importlib.resources import files
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 PACKAGE: Final = "turnwire.v1"
+
+#: The tag of protovalidate's extension of ``FieldOptions``: number 1159, length-delimited.
+_RULES: Final = b"\xba\x48"
+
+
+class StrippedSchema(Exception):
+    """The shipped descriptors have lost their rules, so that a check by them would find nothing wrong with anything."""
 
 
 def descriptor_set() -> FileDescriptorSet:
@@ -27,11 +34,22 @@ def descriptor_set() -> FileDescriptorSet:
 
 @cache
 def pool() -> DescriptorPool:
-    """Return the private pool that holds the shipped descriptors, rules included."""
+    """Return the private pool that holds the shipped descriptors, rules included.
+
+    Raises `StrippedSchema` if they are of a build that left the rules out, as code generators are told to.
+    """
     result = DescriptorPool()
+    ruled = False
     for file in descriptor_set().file:
         result.AddSerializedFile(file.SerializeToString())
+        ruled = ruled or any(_RULES in field.options.SerializeToString() for field in _fields(file))
+    if not ruled:
+        raise StrippedSchema("the shipped descriptors have no rules")
     return result
+
+
+def _fields(file: FileDescriptorProto) -> list[FieldDescriptorProto]:
+    return [field for message in file.message_type if file.package == PACKAGE for field in message.field]
 
 
 @cache

@@ -20,6 +20,9 @@ from turnwire.server.requestlog import RequestLine, RequestLog
 T = TypeVar("T")
 Context = grpc.aio.ServicerContext[Any, Any]
 
+# What a client may keep open for as long as it likes.
+_ENDLESS = frozenset(("Tail", "ValidateMessages"))
+
 _logger = logging.getLogger("turnwire.server")
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -117,7 +120,7 @@ class Calls:
         """Refuse new calls, end those that would go on for ever, and wait up to ``grace`` seconds for the others."""
         self.draining.set()
         for call in self._open:
-            if call.method.name == "Tail":
+            if call.method.name in _ENDLESS:
                 call.end_by_drain()
         try:
             await asyncio.wait_for(self._idle.wait(), grace)

@@ -41,7 +41,8 @@ def parse(method: Method, raw: bytes) -> Message:
 
 def _handler(engine: Engine, calls: Calls, method: Method) -> Handler:
     if method.requests_stream:
-        return grpc.stream_stream_rpc_method_handler(_append_stream(engine, calls, method))
+        both = _append_stream if method.name == "AppendStream" else _exchange
+        return grpc.stream_stream_rpc_method_handler(both(engine, calls, method))
     if method.responses_stream:
         return grpc.unary_stream_rpc_method_handler(_stream(engine, calls, method))
     return grpc.unary_unary_rpc_method_handler(_unary(engine, calls, method))
@@ -82,6 +83,33 @@ def _stream(engine: Engine, calls: Calls, method: Method) -> Callable[[bytes, Co
     return handle
 
 
+def _exchange(
+    engine: Engine, calls: Calls, method: Method
+) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
+    """A method that answers each request of a stream by itself."""
+    run: Callable[..., AsyncIterator[bytes]] = getattr(engine, method.call)
+
+    async def handle(raws: AsyncIterator[bytes], context: Context) -> None:
+        async def body(call: Call) -> None:
+            call.requests = 0
+
+            async def requests() -> AsyncIterator[Message]:
+                async for raw in raws:
+                    request = _received(engine, call, method, raw)
+                    call.requests += 1
+                    yield request
+
+            responses: Any = run(_caller(context), requests())
+            async with aclosing(responses):
+                async for response in responses:
+                    call.bytes_out += len(response)
+                    await context.write(response)
+
+        await calls.run(method, context, body)
+
+    return handle
+
+
 def _append_stream(
     engine: Engine, calls: Calls, method: Method
 ) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
@@ -96,7 +124,7 @@ def _append_stream(
 
 
 def _received(engine: Engine, call: Call, method: Method, raw: bytes) -> Message:
-    call.bytes_in = len(raw)
+    call.bytes_in += len(raw)
     if len(raw) > engine.limits.request_bytes:
         raise too_large(len(raw), engine.limits.request_bytes)
     request = parse(method, raw)

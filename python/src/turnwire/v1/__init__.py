@@ -161,6 +161,11 @@ from turnwire.v1.session_service_pb2 import (
     TailResponse,
     UpdateSessionRequest,
     UpdateSessionResponse,
+    ValidateMessagesRequest,
+    ValidateMessagesResponse,
+    ValidateSessionRequest,
+    ValidateSessionResponse,
+    ValidationSummary,
     VerifySessionRequest,
     VerifySessionResponse,
 )
@@ -175,6 +180,10 @@ from turnwire.v1.usage_pb2 import (
     CacheTokens,
     Tokens,
     Usage,
+)
+from turnwire.v1.validation_pb2 import (
+    RuleLayer,
+    Severity,
 )
 
 __all__ = [
@@ -292,11 +301,13 @@ __all__ = [
     "RevertClear",
     "RevisionConflict",
     "Role",
+    "RuleLayer",
     "Run",
     "RunPath",
     "Session",
     "SessionFilter",
     "SessionProperties",
+    "Severity",
     "SizeLimit",
     "SnapshotPart",
     "StepFinishPart",
@@ -325,6 +336,11 @@ __all__ = [
     "User",
     "UserPut",
     "UserTime",
+    "ValidateMessagesRequest",
+    "ValidateMessagesResponse",
+    "ValidateSessionRequest",
+    "ValidateSessionResponse",
+    "ValidationSummary",
     "VerifySessionRequest",
     "VerifySessionResponse",
 ]

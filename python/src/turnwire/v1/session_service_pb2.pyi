@@ -12,11 +12,13 @@ from google.protobuf.internal import containers as _containers
 from turnwire.v1 import entry_pb2 as _entry_pb2
 from turnwire.v1 import message_pb2 as _message_pb2
 from turnwire.v1 import model_pb2 as _model_pb2
+from turnwire.v1 import options_pb2 as _options_pb2
 from turnwire.v1 import part_pb2 as _part_pb2
 from turnwire.v1 import prompt_pb2 as _prompt_pb2
 from turnwire.v1 import render_pb2 as _render_pb2
 from turnwire.v1 import session_pb2 as _session_pb2
 from turnwire.v1 import turn_pb2 as _turn_pb2
+from turnwire.v1 import validation_pb2 as _validation_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -1733,7 +1735,7 @@ class VerifySessionResponse(_message.Message):
 
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
-        """What does not hold, the first hundred."""
+        """What does not hold, the first hundred. Their rules are those of ValidateSession, which looks at more than digests."""
 
     def __init__(
         self,
@@ -1753,26 +1755,247 @@ Global___VerifySessionResponse: _TypeAlias = VerifySessionResponse  # noqa: Y015
 
 @_typing.final
 class Finding(_message.Message):
-    """One thing that does not hold."""
+    """One thing that does not hold, or is worth knowing."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REVISION_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    LAYER_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    EXPECTED_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """The revision at which it was seen; 0: it is about the whole session."""
+    """The revision at which it was seen; 0: it is about the whole session, or about no entry."""
     text: _builtins.str
     """What does not hold, for people."""
+    rule: _builtins.str
+    """The id of the rule, as docs/validation.md lists them. A rule never changes its id."""
+    severity: _validation_pb2.Severity.ValueType
+    """How bad it is."""
+    layer: _validation_pb2.RuleLayer.ValueType
+    """The layer of the rule."""
+    path: _builtins.str
+    """The field, from the entry's payload or from the message on, for example "part.part.tool.input_json". Empty: it is
+    about the whole.
+    """
+    value: _builtins.str
+    """What is there, cut short. Empty: nothing is there, or it does not help. VerifySession never shows any."""
+    expected: _builtins.str
+    """What is right. Empty: the text says it."""
+    session_id: _builtins.str
+    """The session. Empty: it is about a message that is in none."""
+    source: _builtins.str
+    """The file that was read. Empty: a store, or a request."""
+    place: _builtins.str
+    """Where in the file, for example "line 3" or "byte 4096". Empty: it is about the whole, or about an entry."""
     def __init__(
         self,
         *,
         revision: _builtins.int = ...,
         text: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        severity: _validation_pb2.Severity.ValueType = ...,
+        layer: _validation_pb2.RuleLayer.ValueType = ...,
+        path: _builtins.str = ...,
+        value: _builtins.str = ...,
+        expected: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        source: _builtins.str = ...,
+        place: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "layer", b"layer", "path", b"path", "place", b"place", "revision", b"revision", "rule", b"rule", "session_id", b"session_id", "severity", b"severity", "source", b"source", "text", b"text", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Finding: _TypeAlias = Finding  # noqa: Y015
+
+@_typing.final
+class ValidateSessionRequest(_message.Message):
+    """Asks to validate a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SELECT_FIELD_NUMBER: _builtins.int
+    IGNORE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The session."""
+    @_builtins.property
+    def select(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The rules to report: their ids, or what ids begin with up to a dot ("session", "string"). Empty: all. What is no
+        such beginning is UNKNOWN_FILTER.
+        """
+
+    @_builtins.property
+    def ignore(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The rules not to report, in the same form; they go before select."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        select: _abc.Iterable[_builtins.str] | None = ...,
+        ignore: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ignore", b"ignore", "select", b"select", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateSessionRequest: _TypeAlias = ValidateSessionRequest  # noqa: Y015
+
+@_typing.final
+class ValidateSessionResponse(_message.Message):
+    """What validating a session has found so far."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision up to which the session has been read, for showing progress."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
+        """What was found since the response before."""
+
+    @_builtins.property
+    def summary(self) -> Global___ValidationSummary:
+        """The end; only in the last response."""
+
+    def __init__(
+        self,
+        *,
+        findings: _abc.Iterable[Global___Finding] | None = ...,
+        revision: _builtins.int = ...,
+        summary: Global___ValidationSummary | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "revision", b"revision", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateSessionResponse: _TypeAlias = ValidateSessionResponse  # noqa: Y015
+
+@_typing.final
+class ValidationSummary(_message.Message):
+    """How a validation went."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHECKED_FIELD_NUMBER: _builtins.int
+    ERRORS_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    NOTES_FIELD_NUMBER: _builtins.int
+    HEAD_FIELD_NUMBER: _builtins.int
+    checked: _builtins.int
+    """How many entries or messages were read."""
+    errors: _builtins.int
+    """How many findings are errors."""
+    warnings: _builtins.int
+    """How many findings are warnings."""
+    notes: _builtins.int
+    """How many findings are notes."""
+    @_builtins.property
+    def head(self) -> _session_pb2.Head:
+        """The head up to which a session was read. Unset: no session of a store."""
+
+    def __init__(
+        self,
+        *,
+        checked: _builtins.int = ...,
+        errors: _builtins.int = ...,
+        warnings: _builtins.int = ...,
+        notes: _builtins.int = ...,
+        head: _session_pb2.Head | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["head", b"head"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["checked", b"checked", "errors", b"errors", "head", b"head", "notes", b"notes", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidationSummary: _TypeAlias = ValidationSummary  # noqa: Y015
+
+@_typing.final
+class ValidateMessagesRequest(_message.Message):
+    """Asks to validate one message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    BINARY_FIELD_NUMBER: _builtins.int
+    JSON_FIELD_NUMBER: _builtins.int
+    STORED_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """The name of the message's type, with or without its package: "turnwire.v1.User", "User"."""
+    binary: _builtins.bytes
+    """Serialized."""
+    json: _builtins.str
+    """As ProtoJSON."""
+    stored: _builtins.bool
+    """Whether parts must have their ids (true, as in a log) or must have none (false, as in a prompt). Unset: either."""
+    role: _options_pb2.Role.ValueType
+    """The role of the message that holds a part, where a part is checked by itself. Unspecified: not known."""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str = ...,
+        binary: _builtins.bytes = ...,
+        json: _builtins.str = ...,
+        stored: _builtins.bool | None = ...,
+        role: _options_pb2.Role.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_stored", b"_stored", "binary", b"binary", "json", b"json", "message", b"message", "stored", b"stored"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_stored", b"_stored", "binary", b"binary", "json", b"json", "message", b"message", "role", b"role", "stored", b"stored", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__stored: _TypeAlias = _typing.Literal["stored"]  # noqa: Y015
+    _WhichOneofArgType__stored: _TypeAlias = _typing.Literal["_stored", b"_stored"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["binary", "json"]  # noqa: Y015
+    _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stored) -> _WhichOneofReturnType__stored | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
+
+Global___ValidateMessagesRequest: _TypeAlias = ValidateMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ValidateMessagesResponse(_message.Message):
+    """What validating one message has found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Which request it answers, from 0."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
+        """What was found; empty: the message is right."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        findings: _abc.Iterable[Global___Finding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ValidateMessagesResponse: _TypeAlias = ValidateMessagesResponse  # noqa: Y015

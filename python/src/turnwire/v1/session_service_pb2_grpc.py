@@ -129,6 +129,16 @@ class SessionServiceStub:
                 request_serializer=turnwire_dot_v1_dot_session__service__pb2.VerifySessionRequest.SerializeToString,
                 response_deserializer=turnwire_dot_v1_dot_session__service__pb2.VerifySessionResponse.FromString,
                 _registered_method=True)
+        self.ValidateSession = channel.unary_stream(
+                '/turnwire.v1.SessionService/ValidateSession',
+                request_serializer=turnwire_dot_v1_dot_session__service__pb2.ValidateSessionRequest.SerializeToString,
+                response_deserializer=turnwire_dot_v1_dot_session__service__pb2.ValidateSessionResponse.FromString,
+                _registered_method=True)
+        self.ValidateMessages = channel.stream_stream(
+                '/turnwire.v1.SessionService/ValidateMessages',
+                request_serializer=turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesRequest.SerializeToString,
+                response_deserializer=turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer:
@@ -295,6 +305,26 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ValidateSession(self, request, context):
+        """Checks a session up to its head against all rules: each entry by itself, the entries among each other, the bytes.
+        - Damage is a finding and no error; what lies behind it is read as far as it can be.
+        - The session is read once and in order; memory stays bounded however long it is.
+        - Findings show values, cut short: they are the caller's own data.
+        - Responses come while it goes on, with or without findings; the last one has the summary.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ValidateMessages(self, request_iterator, context):
+        """Checks messages that the caller sends, each by itself: of any type of the schema, in binary or as ProtoJSON.
+        - One response for each request, in their order; nothing is stored, and no session is looked at.
+        - What is no message of its type, or of a type that this server does not know, is a finding and ends nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -387,6 +417,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.VerifySession,
                     request_deserializer=turnwire_dot_v1_dot_session__service__pb2.VerifySessionRequest.FromString,
                     response_serializer=turnwire_dot_v1_dot_session__service__pb2.VerifySessionResponse.SerializeToString,
+            ),
+            'ValidateSession': grpc.unary_stream_rpc_method_handler(
+                    servicer.ValidateSession,
+                    request_deserializer=turnwire_dot_v1_dot_session__service__pb2.ValidateSessionRequest.FromString,
+                    response_serializer=turnwire_dot_v1_dot_session__service__pb2.ValidateSessionResponse.SerializeToString,
+            ),
+            'ValidateMessages': grpc.stream_stream_rpc_method_handler(
+                    servicer.ValidateMessages,
+                    request_deserializer=turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesRequest.FromString,
+                    response_serializer=turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -880,6 +920,60 @@ class SessionService:
             '/turnwire.v1.SessionService/VerifySession',
             turnwire_dot_v1_dot_session__service__pb2.VerifySessionRequest.SerializeToString,
             turnwire_dot_v1_dot_session__service__pb2.VerifySessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/turnwire.v1.SessionService/ValidateSession',
+            turnwire_dot_v1_dot_session__service__pb2.ValidateSessionRequest.SerializeToString,
+            turnwire_dot_v1_dot_session__service__pb2.ValidateSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ValidateMessages(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/turnwire.v1.SessionService/ValidateMessages',
+            turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesRequest.SerializeToString,
+            turnwire_dot_v1_dot_session__service__pb2.ValidateMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

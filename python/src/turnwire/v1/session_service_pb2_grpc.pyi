@@ -98,6 +98,18 @@ class SessionServiceStub:
     """
     VerifySession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifySessionRequest, _session_service_pb2.VerifySessionResponse]
     """Computes the digests of a session's log again and compares them with those that are stored."""
+    ValidateSession: _aio.UnaryStreamMultiCallable[_session_service_pb2.ValidateSessionRequest, _session_service_pb2.ValidateSessionResponse]
+    """Checks a session up to its head against all rules: each entry by itself, the entries among each other, the bytes.
+     - Damage is a finding and no error; what lies behind it is read as far as it can be.
+     - The session is read once and in order; memory stays bounded however long it is.
+     - Findings show values, cut short: they are the caller's own data.
+     - Responses come while it goes on, with or without findings; the last one has the summary.
+    """
+    ValidateMessages: _aio.StreamStreamMultiCallable[_session_service_pb2.ValidateMessagesRequest, _session_service_pb2.ValidateMessagesResponse]
+    """Checks messages that the caller sends, each by itself: of any type of the schema, in binary or as ProtoJSON.
+     - One response for each request, in their order; nothing is stored, and no session is looked at.
+     - What is no message of its type, or of a type that this server does not know, is a finding and ends nothing.
+    """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Stores sessions, replays them and computes prompts. Every error has a reason of turnwire.v1.Reason in its details.
@@ -291,5 +303,29 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_session_service_pb2.VerifySessionRequest, _abc.Awaitable[_session_service_pb2.VerifySessionResponse]],
     ) -> _abc.Awaitable[_session_service_pb2.VerifySessionResponse]:
         """Computes the digests of a session's log again and compares them with those that are stored."""
+
+    @_abc_1.abstractmethod
+    def ValidateSession(
+        self,
+        request: _session_service_pb2.ValidateSessionRequest,
+        context: _aio.ServicerContext[_session_service_pb2.ValidateSessionRequest, _abc.AsyncIterator[_session_service_pb2.ValidateSessionResponse]],
+    ) -> _abc.AsyncIterator[_session_service_pb2.ValidateSessionResponse]:
+        """Checks a session up to its head against all rules: each entry by itself, the entries among each other, the bytes.
+         - Damage is a finding and no error; what lies behind it is read as far as it can be.
+         - The session is read once and in order; memory stays bounded however long it is.
+         - Findings show values, cut short: they are the caller's own data.
+         - Responses come while it goes on, with or without findings; the last one has the summary.
+        """
+
+    @_abc_1.abstractmethod
+    def ValidateMessages(
+        self,
+        request_iterator: _abc.AsyncIterator[_session_service_pb2.ValidateMessagesRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_session_service_pb2.ValidateMessagesRequest], _abc.AsyncIterator[_session_service_pb2.ValidateMessagesResponse]],
+    ) -> _abc.AsyncIterator[_session_service_pb2.ValidateMessagesResponse]:
+        """Checks messages that the caller sends, each by itself: of any type of the schema, in binary or as ProtoJSON.
+         - One response for each request, in their order; nothing is stored, and no session is looked at.
+         - What is no message of its type, or of a type that this server does not know, is a finding and ends nothing.
+        """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _aio.Server) -> None: ...

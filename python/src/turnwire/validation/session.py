@@ -1,0 +1,214 @@
+"""Checks a session, entry by entry in the order of the log, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from google.protobuf.message import DecodeError, Message
+
+from turnwire import v1
+from turnwire.log import digest, prepare
+from turnwire.store.sqlite_schema import DIGEST_EVERY
+from turnwire.validation import messages, unknown, values
+from turnwire.validation.closing import Closing
+from turnwire.validation.findings import Findings
+from turnwire.validation.history import History
+from turnwire.validation.records import Records
+from turnwire.validation.references import References
+from turnwire.validation.registry import Selection
+from turnwire.validation.state import State
+
+#: Name and class of the payloads by their numbers in ``Entry``.
+_PAYLOADS: Final[dict[int, tuple[str, type[Message]]]] = {
+    field.number: (field.name, getattr(v1, field.message_type.name))
+    for field in v1.Entry.DESCRIPTOR.oneofs_by_name["payload"].fields
+    if field.message_type is not None
+}
+
+
+class RawEntry(Protocol):
+    """An entry with its payload as it is stored; `turnwire.store.base.EntryRow` and `turnwire.log.raw.RawEntry`."""
+
+    @property
+    def revision(self) -> int: ...
+    @property
+    def recorded_us(self) -> int: ...
+    @property
+    def field(self) -> int: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def ignorable(self) -> bool: ...
+    @property
+    def digest(self) -> bytes: ...
+
+
+class SessionCheck:
+    """One session. Give it all entries in order, then `end`; `take` what was found at any time, and `close` it.
+
+    After something that could not be read, what depends on it is not looked at: one damage is one finding.
+    """
+
+    def __init__(
+        self, session_id: str = "", *, selection: Selection | None = None, source: str = "", enveloped: bool = True
+    ) -> None:
+        """``session_id`` may be unknown; the chain of digests is then followed from the second entry on.
+
+        ``enveloped``: whether the entries have times and digests, as those of a log do.
+        """
+        self.checked = 0
+        self.last = 0
+        self._found = Findings(selection, session_id=session_id, source=source)
+        self._rows = State()
+        self._references = References(self._rows, self._found)
+        self._records = Records(self._rows, self._found, self._references)
+        self._history = History(self._rows, self._found, self._references)
+        self._enveloped = enveloped
+        self._chain: bytes | None = digest.start(session_id) if session_id else None
+        self._recorded_us = 0
+        self._unsure_until = 0
+
+    def entry(self, entry: RawEntry) -> None:
+        """Check the next entry."""
+        self.checked += 1
+        revision = entry.revision
+        if revision != self.last + 1:
+            self._gap(revision)
+            if revision <= self.last:  # it stands twice or out of order, and cannot be laid over what came after
+                return
+        self.last = revision
+        if self._enveloped:
+            self._envelope(entry)
+        known = _PAYLOADS.get(entry.field)
+        if revision == 1 and entry.field != prepare.SESSION:
+            self._found.add("session.first", revision=1, value=known[0] if known is not None else "")
+        if known is None:
+            text = unknown.origin(v1.Entry, entry.field)
+            right = "it may be ignored" if entry.ignorable else ""
+            self._found.add("storage.unknown_payload", revision=revision, text=text, expected=right)
+            self._blind()
+        else:
+            self._payload(entry, *known)
+        self._references.settle(revision)
+        self._rows.trim()
+
+    def missed(self, first: int, last: int, rule: str, text: str = "") -> None:
+        """Entries could not be read: go on behind them, and report that under a rule."""
+        told = f"revisions {first} to {last}" if last > first else f"revision {first}"
+        self._found.add(rule, revision=first, value=told, text=text)
+        self.last = last
+        self._lose_chain()
+
+    def damaged(self, rule: str, *, place: str = "", text: str = "") -> None:
+        """Something that should have been an entry is none."""
+        self._found.add(rule, revision=self.last + 1 if not place else 0, place=place, text=text)
+        self.last += 1
+        self._lose_chain()
+
+    def begin_behind(self, revision: int) -> None:
+        """The first entry will be one that goes on from entries which are not there."""
+        self._found.add("storage.continues", revision=revision)
+        self.last = revision - 1
+        self._lose_chain()
+
+    def end(self, head: v1.Head | None = None) -> None:
+        """There are no more entries; ``head`` is what is said elsewhere to be the end of the log."""
+        self._references.end()
+        Closing(self._rows, self._found, self._references).end()
+        if head is None:
+            return
+        chain = self._chain if self._chain is not None else head.digest
+        for name, is_there, said in (
+            ("revision", self.last, head.revision),
+            ("digest", chain, head.digest),
+            ("recorded", self._recorded_us or head.recorded.ToMicroseconds(), head.recorded.ToMicroseconds()),
+        ):
+            if is_there != said:
+                right = f"the last entry has {values.short(is_there)}"
+                self._found.add("session.head", path=f"head.{name}", value=values.short(said), expected=right)
+                return
+
+    def take(self) -> list[v1.Finding]:
+        """What was found since this was last asked."""
+        return self._found.take()
+
+    def summary(self) -> v1.ValidationSummary:
+        """How many entries were checked, and what was found in all."""
+        return self._found.summary(self.checked)
+
+    def close(self) -> None:
+        """Let go of what was spilled into a temporary file."""
+        self._rows.close()
+
+    def _gap(self, revision: int) -> None:
+        self._found.add("session.revision", revision=revision, expected=f"must be {self.last + 1}")
+        if revision > self.last:
+            self.last = revision - 1
+            self._lose_chain()
+
+    def _lose_chain(self) -> None:
+        """Something is not there. A store computes digests from one that it keeps, so that those behind may be off."""
+        self._chain = None
+        self._unsure_until = self.last + DIGEST_EVERY
+        self._blind()
+
+    def _blind(self) -> None:
+        self._references.blind_from = max(self.last, 1)
+
+    def _envelope(self, entry: RawEntry) -> None:
+        if entry.recorded_us < self._recorded_us:
+            self._found.add("session.recorded", revision=entry.revision, path="recorded")
+        self._recorded_us = max(self._recorded_us, entry.recorded_us)
+        if self._chain is None:
+            self._chain = entry.digest or None
+            return
+        self._chain = digest.link(self._chain, entry.revision, entry.recorded_us, entry.field, entry.payload)
+        # What is read entry by entry around damage comes without digests.
+        if entry.digest and entry.digest != self._chain:
+            if entry.revision <= self._unsure_until:
+                self._unsure_until, self._chain = 0, entry.digest
+                return
+            right = f"the entries up to here have {self._chain.hex()[:16]}…"
+            value = f"{entry.digest.hex()[:16]}…"
+            self._found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
+            self._chain = entry.digest
+
+    def _payload(self, entry: RawEntry, name: str, cls: type[Message]) -> None:
+        revision = entry.revision
+        try:
+            message: Message = cls.FromString(entry.payload)
+        except DecodeError:
+            right = f"a serialized {cls.DESCRIPTOR.full_name}"
+            self._found.add("storage.bytes", revision=revision, path=name, expected=right)
+            self._blind()
+            return
+        history, records = self._history, self._records
+        role = history.role_of(message.message_id) if isinstance(message, v1.PartPut) else 0
+        messages.check(message, self._found, stored=True, role=role, revision=revision, lead=f"{name}.")
+        match message:
+            case v1.UserPut() | v1.AssistantPut():
+                history.put(revision, message)
+            case v1.PartPut():
+                history.put_part(revision, message)
+            case v1.PartDelta():
+                history.delta(revision, message)
+            case v1.Turn():
+                records.turn(revision, message)
+            case v1.SessionProperties():
+                records.properties(revision, message)
+            case v1.MessageSummary():
+                history.summary(revision, message)
+            case v1.Removal():
+                history.removal(revision, message)
+            case v1.Revert():
+                history.revert(revision, message)
+            case v1.RevertClear():
+                history.revert_clear(revision)
+            case v1.PromptContext():
+                records.context(revision, entry.payload)
+            case v1.PromptRecord():
+                records.prompt(revision, message)
+            case v1.PromptRendering():
+                records.rendering(revision, message, entry.payload)
+            case _:  # a payload that was added to the schema, and whose rules are still to be written
+                raise NotImplementedError(name)

@@ -1,0 +1,107 @@
+"""The rules of the storage layer: what can be said of bytes before they are messages, and of what is later's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from turnwire.validation.rule import ERROR, NOTE, STORAGE, WARNING, Rule
+
+_TABLE: Final = (
+    (
+        "bytes",
+        ERROR,
+        "the bytes are no message of their type",
+        "They were torn, flipped or overwritten, or hold a text that is no UTF-8.",
+    ),
+    (
+        "form",
+        ERROR,
+        "an entry in a form that no server writes",
+        "An entry has one payload, a message has its parts at its end, a time of recording is to the microsecond. "
+        "The digest holds for exactly that form.",
+    ),
+    (
+        "torn",
+        ERROR,
+        "the file breaks off, or is damaged from here on",
+        "A record says how long it is, and the file has less, or no record.",
+    ),
+    (
+        "unreadable",
+        ERROR,
+        "the store cannot read these entries",
+        "Pages of the store's file are damaged. What comes behind them was read.",
+    ),
+    (
+        "database",
+        ERROR,
+        "the database is damaged",
+        "SQLite's own check of its pages says so. Copy the file before anything else is done with it.",
+    ),
+    (
+        "json",
+        ERROR,
+        "no JSON of the type",
+        "It must be one canonical ProtoJSON document of its type.",
+    ),
+    (
+        "type",
+        ERROR,
+        "of no type that this schema knows",
+        "The type's name is unknown, or the content fits no type; a later schema may have it.",
+    ),
+    (
+        "unknown_field",
+        NOTE,
+        "a field that this schema does not know",
+        "A later schema has it; it is kept. Numbers that no schema uses hint at damage.",
+    ),
+    (
+        "unknown_enum",
+        NOTE,
+        "a number that this enum does not have",
+        "A later schema has it; it is kept, and reads as unspecified.",
+    ),
+    (
+        "unknown_kind",
+        NOTE,
+        "of a kind that this schema does not know",
+        "A later schema has it; it is kept, and skipped by rendering.",
+    ),
+    (
+        "unknown_payload",
+        WARNING,
+        "an entry of a kind that this schema does not know",
+        "A later schema has it; it is kept. Unless it says that it may be ignored, this version cannot replay the "
+        "session.",
+    ),
+    (
+        "continues",
+        NOTE,
+        "the log goes on from an earlier file",
+        "What refers to the entries before was not checked.",
+    ),
+    (
+        "import.refused",
+        ERROR,
+        "it would not be imported",
+        "The importer cannot read it, or cannot take it. Its neighbours would be imported.",
+    ),
+    (
+        "import.repaired",
+        WARNING,
+        "it would be repaired when it is imported",
+        "The schema has no legal form for a value; it would be kept as it is in `extra_json`.",
+    ),
+    (
+        "import.left",
+        NOTE,
+        "it would be left where it is",
+        "It is no part of a session, or of a form that is not final.",
+    ),
+)
+
+#: All rules of the layer.
+STORAGE_RULES: Final = tuple(
+    Rule(f"storage.{name}", STORAGE, severity, title, explanation) for name, severity, title, explanation in _TABLE
+)

@@ -1,0 +1,200 @@
+"""ValidateSession and ValidateMessages over a store: findings, selection, progress, and damage of the store's file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import CALLER, COMPLETED, assistant, delta, opened, put, refused, text, tool, user
+from turnwire import errors, v1
+from turnwire.engine import Engine, Limits
+from turnwire.store.sqlite import SqliteStore
+from turnwire.validation import references
+
+
+async def validated(engine: Engine, id: str = "s", **request: Any) -> list[v1.ValidateSessionResponse]:
+    stream: Any = engine.validate_session(CALLER, v1.ValidateSessionRequest(session_id=id, **request))
+    async with aclosing(stream) as responses:
+        return [v1.ValidateSessionResponse.FromString(each) async for each in responses]
+
+
+def rules_of(responses: Iterable[v1.ValidateSessionResponse]) -> list[tuple[int, str]]:
+    return [(finding.revision, finding.rule) for each in responses for finding in each.findings]
+
+
+async def left_a_final_state(engine: Engine) -> None:
+    """Revision 3 to 5: a call that completes and runs again, which a server takes."""
+    await opened(engine, "s", assistant("a", tool("p", state=COMPLETED, output="ok")), put("a", tool("p")))
+
+
+async def test_a_sound_session(engine: Engine) -> None:
+    await opened(engine, "s", user("u", text("p")), delta("p", 0, "x"))
+    responses = await validated(engine)
+    assert rules_of(responses) == []
+    assert responses[-1].revision == 4
+    head = (await engine.get_session(CALLER, v1.GetSessionRequest(session_id="s"))).session.head
+    assert responses[-1].summary == v1.ValidationSummary(checked=4, head=head)
+    assert [each.HasField("summary") for each in responses] == [False] * (len(responses) - 1) + [True]
+
+
+async def test_findings_and_what_is_selected(engine: Engine) -> None:
+    await left_a_final_state(engine)
+    responses = await validated(engine)
+    assert rules_of(responses) == [(4, "session.tool.left")]
+    assert responses[-1].summary.errors == 1
+    assert rules_of(await validated(engine, select=["session.tool"])) == [(4, "session.tool.left")]
+    assert rules_of(await validated(engine, select=["string", "storage.bytes"])) == []
+    assert rules_of(await validated(engine, ignore=["session"])) == []
+    for name in ("select", "ignore"):
+        for wrong in ("session.too", "nothing", ""):
+            with refused(errors.UnknownFilter, path=f"{name}[0]"):
+                await validated(engine, **{name: [wrong]})
+
+
+async def test_a_session_that_is_not_there(engine: Engine) -> None:
+    with refused(errors.SessionNotFound):
+        await validated(engine)
+
+
+async def messages(engine: Engine, *requests: v1.ValidateMessagesRequest) -> list[v1.ValidateMessagesResponse]:
+    async def given() -> AsyncIterator[v1.ValidateMessagesRequest]:
+        for request in requests:
+            yield request
+
+    stream: Any = engine.validate_messages(CALLER, given())
+    async with aclosing(stream) as responses:
+        return [v1.ValidateMessagesResponse.FromString(each) async for each in responses]
+
+
+async def test_messages_in_any_form(engine: Engine) -> None:
+    good = user("u", text("p")).user.user
+    request = v1.ValidateMessagesRequest
+    answers = await messages(
+        engine,
+        request(type="turnwire.v1.User", binary=good.SerializeToString()),
+        request(type="User", json='{"id": "u", "turnId": "t t", "time": {"created": "2026-01-31T14:05:09Z"}}'),
+        request(type="User", binary=b"\xff"),
+        request(type="User", json="{"),
+        request(type="User", json='{"id": 5.5}'),
+        request(type="User", json='{"colour": "red"}'),
+        request(type="Usher", json="{}"),
+        request(type="PromptPart", binary=tool("p").SerializeToString(), role=v1.Role.ROLE_USER),
+        request(type="User", binary=good.SerializeToString(), stored=False),
+    )
+    assert [answer.index for answer in answers] == list(range(9))
+    found = [[(finding.rule, finding.path) for finding in answer.findings] for answer in answers]
+    assert found == [
+        [],
+        [("string.pattern", "turn_id")],
+        [("storage.bytes", "")],
+        [("storage.json", "")],
+        [("storage.json", "")],
+        [("storage.unknown_field", ""), ("string.pattern", "id"), ("string.pattern", "turn_id"), ("required", "time")],
+        [("storage.type", "")],
+        [("turnwire.held_by", "tool")],
+        [("turnwire.stored_only", "parts[0].id")],
+    ]
+    assert answers[1].findings[0].value == '"t t"'
+
+
+async def test_a_request_that_breaks_a_rule_ends_the_stream(engine: Engine) -> None:
+    with refused(errors.UnknownToThisServer, path="message"):
+        await messages(engine, v1.ValidateMessagesRequest(type="User"))
+
+
+# Damage
+
+
+async def damaged(path: Path, *statements: str, entries: int = 200) -> Engine:
+    """Two sessions, of which ``bad`` is then changed behind the store's back."""
+    engine = Engine(SqliteStore.open(path))
+    for id in ("bad", "good"):
+        await opened(engine, id, *(user(f"u{at}", text(f"p{at}", f"text {at} " + "x" * 500)) for at in range(entries)))
+    await engine.close()
+    db = sqlite3.connect(path)
+    ((key,),) = db.execute("SELECT key FROM session WHERE id = 'bad'")
+    for statement in statements:
+        db.execute(statement.replace(":at", str(key << 32)))
+    db.commit()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    return Engine(SqliteStore.open(path))
+
+
+@pytest.mark.parametrize(("revision", "told"), [(6, 64), (64, 64), (65, 128), (202, 202)])
+async def test_a_flipped_byte_shows_at_the_next_digest_that_is_kept(tmp_path: Path, revision: int, told: int) -> None:
+    flip = f"UPDATE entry SET payload = CAST(replace(payload, 'text', 'teXt') AS BLOB) WHERE pos = :at + {revision}"
+    engine = await damaged(tmp_path / "t.db", flip)
+    assert rules_of(await validated(engine, "bad")) == [(told, "session.digest")]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+async def test_a_torn_payload(tmp_path: Path) -> None:
+    tear = "UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE pos = :at + 64"
+    engine = await damaged(tmp_path / "t.db", tear)
+    assert rules_of(await validated(engine, "bad")) == [(64, "session.digest"), (64, "storage.bytes")]
+    await engine.close()
+
+
+@pytest.mark.parametrize("revision", [3, 100, 202])
+async def test_an_entry_is_missing(tmp_path: Path, revision: int) -> None:
+    engine = await damaged(tmp_path / "t.db", f"DELETE FROM entry WHERE pos = :at + {revision}")
+    found = rules_of(await validated(engine, "bad"))
+    assert [rule for _, rule in found] == ["session.revision"]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+async def test_a_page_that_sqlite_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    engine = await damaged(path)
+    await engine.close()
+    _overwrite(path, b"text 100 x")
+    engine = Engine(SqliteStore.open(path))
+    responses = await validated(engine, "bad")
+    found = [finding for each in responses for finding in each.findings]
+    assert {finding.rule for finding in found} == {"storage.unreadable"}
+    assert found[0].value.startswith("revisions ")
+    first, last = (int(each) for each in found[0].value.removeprefix("revisions ").split(" to "))
+    assert first <= 103 <= last < 202
+    assert responses[-1].summary.checked > 150
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Overwrite the beginning of the first page of the file that holds some bytes."""
+    data = bytearray(path.read_bytes())
+    size = 16 * 1024
+    page = data.index(content) // size * size
+    data[page : page + 64] = b"\xee" * 64
+    path.write_bytes(data)
+
+
+async def test_a_damaged_row_of_the_session_is_an_error(tmp_path: Path) -> None:
+    engine = await damaged(tmp_path / "t.db", "UPDATE session SET digest = zeroblob(32) WHERE id = 'bad'")
+    found = rules_of(await validated(engine, "bad"))
+    assert [rule for _, rule in found] == ["session.digest"]
+    await engine.close()
+
+
+async def test_an_enum_and_a_field_of_a_later_schema_are_notes(engine: Engine) -> None:
+    later = user("u", text("p"))
+    later.user.user.MergeFromString(b"\xa2\x06\x01x")  # field 100
+    await opened(engine, "s", later)
+    responses = await validated(engine)
+    assert rules_of(responses) == [(3, "storage.unknown_field")]
+    (finding,) = responses[0].findings
+    assert finding.path == "user.user"
+    assert finding.text == "field 100 of User comes from a schema of turnwire.v1 later than that of version 0.1.0"
+    assert responses[-1].summary.notes == 1
+
+
+def test_limits_are_those_of_an_append() -> None:
+    assert Limits().append_entries == references.APPEND_ENTRIES
