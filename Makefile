@@ -49,9 +49,10 @@ pins: ## Resolve python/requirements-dev.in anew into the pinned file
 	{ echo "# Exact versions of everything in .venv, from requirements-dev.in by \`make pins\`; Python 3.11 to 3.13."; \
 	  build/pins/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip; } > $(PINS)
 
-generate: setup ## Write all generated code from proto/, and the stub of the blocking face
+generate: setup ## Write all generated code from proto/, the stub of the blocking face, and docs/validation.md
 	@python tools/generate.py
 	@python tools/blocking_stub.py
+	@python tools/validation_docs.py
 
 lint: setup ## Check the protos and the Python code
 	buf lint

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cache
 from typing import IO, Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import IO, Final, NamedTuple
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from turnwire import errors, v1
@@ -44,9 +44,10 @@ class ExitCode(IntEnum):
 #: What each exit code says, for ``--help`` and the documents.
 EXIT_CODES: Final = {
     ExitCode.OK: "done",
-    ExitCode.FINDINGS: "something is wrong with the data: verify found damage, an import was refused in part, "
-    "stored bytes cannot be read, or the program has a fault",
-    ExitCode.USAGE: "wrong usage or bad input, a store of another kind or version included",
+    ExitCode.FINDINGS: "something is wrong with the data: verify or validate found something, an import was refused in "
+    "part, stored bytes cannot be read, or the program has a fault",
+    ExitCode.USAGE: "wrong usage or bad input, a store of another kind or version included; "
+    "validate: something could not be read",
     ExitCode.NOT_FOUND: "there is no such session, message, turn or prompt",
     ExitCode.CONFLICT: "the request does not fit what is stored: it exists already, another writer came first, "
     "an anchor is not in the prompt",
@@ -185,12 +186,14 @@ class Output:
         """Say something beside the answer."""
         self._err.print(Text.assemble((f"{PROGRAM}: ", "dim"), one_line(text)), soft_wrap=True)
 
-    def progress(self, what: str, *, while_writing: bool) -> Progress:
+    def progress(self, what: str, *, while_writing: bool, rate: Callable[[float], str] | None = None) -> Progress:
         """A progress bar on stderr, which is there only if that is a terminal.
 
         ``while_writing``: answers are written meanwhile, so that there is none if they go to a terminal as well.
+        ``rate``: how to tell what was done in a second, in place of how much of all was done.
         """
-        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        done = MofNCompleteColumn() if rate is None else _Rate(rate)
+        columns = (TextColumn(what), BarColumn(), done, TimeRemainingColumn())
         hidden = not self._err.is_terminal or (while_writing and self._out.is_terminal)
         # A redirected stdout would come out on stderr.
         return Progress(
@@ -224,6 +227,18 @@ class Output:
 def error_line(text: str) -> None:
     """Write the one line that says why a command failed."""
     _console(sys.stderr).print(Text.assemble((f"{PROGRAM}: error: ", "bold red"), one_line(text)), soft_wrap=True)
+
+
+class _Rate(ProgressColumn):
+    """What is done in a second."""
+
+    def __init__(self, tell: Callable[[float], str]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def render(self, task: Task) -> Text:
+        share = f"{task.percentage:>3.0f}% " if task.total else ""
+        return Text(share + (self._tell(task.speed) if task.speed else ""), style="progress.data.speed")
 
 
 class _Console(Console):

@@ -58,11 +58,11 @@ class SessionCheck:
         """
         self.checked = 0
         self.last = 0
-        self._found = Findings(selection, session_id=session_id, source=source)
+        self.found = Findings(selection, session_id=session_id, source=source)
         self._rows = State()
-        self._references = References(self._rows, self._found)
-        self._records = Records(self._rows, self._found, self._references)
-        self._history = History(self._rows, self._found, self._references)
+        self._references = References(self._rows, self.found)
+        self._records = Records(self._rows, self.found, self._references)
+        self._history = History(self._rows, self.found, self._references)
         self._enveloped = enveloped
         self._chain: bytes | None = digest.start(session_id) if session_id else None
         self._recorded_us = 0
@@ -81,11 +81,11 @@ class SessionCheck:
             self._envelope(entry)
         known = _PAYLOADS.get(entry.field)
         if revision == 1 and entry.field != prepare.SESSION:
-            self._found.add("session.first", revision=1, value=known[0] if known is not None else "")
+            self.found.add("session.first", revision=1, value=known[0] if known is not None else "")
         if known is None:
             text = unknown.origin(v1.Entry, entry.field)
             right = "it may be ignored" if entry.ignorable else ""
-            self._found.add("storage.unknown_payload", revision=revision, text=text, expected=right)
+            self.found.add("storage.unknown_payload", revision=revision, text=text, expected=right)
             self._blind()
         else:
             self._payload(entry, *known)
@@ -95,26 +95,26 @@ class SessionCheck:
     def missed(self, first: int, last: int, rule: str, text: str = "") -> None:
         """Entries could not be read: go on behind them, and report that under a rule."""
         told = f"revisions {first} to {last}" if last > first else f"revision {first}"
-        self._found.add(rule, revision=first, value=told, text=text)
+        self.found.add(rule, revision=first, value=told, text=text)
         self.last = last
         self._lose_chain()
 
     def damaged(self, rule: str, *, place: str = "", text: str = "") -> None:
         """Something that should have been an entry is none."""
-        self._found.add(rule, revision=self.last + 1 if not place else 0, place=place, text=text)
+        self.found.add(rule, revision=self.last + 1 if not place else 0, place=place, text=text)
         self.last += 1
         self._lose_chain()
 
     def begin_behind(self, revision: int) -> None:
         """The first entry will be one that goes on from entries which are not there."""
-        self._found.add("storage.continues", revision=revision)
+        self.found.add("storage.continues", revision=revision)
         self.last = revision - 1
         self._lose_chain()
 
     def end(self, head: v1.Head | None = None) -> None:
         """There are no more entries; ``head`` is what is said elsewhere to be the end of the log."""
         self._references.end()
-        Closing(self._rows, self._found, self._references).end()
+        Closing(self._rows, self.found, self._references).end()
         if head is None:
             return
         chain = self._chain if self._chain is not None else head.digest
@@ -125,23 +125,23 @@ class SessionCheck:
         ):
             if is_there != said:
                 right = f"the last entry has {values.short(is_there)}"
-                self._found.add("session.head", path=f"head.{name}", value=values.short(said), expected=right)
+                self.found.add("session.head", path=f"head.{name}", value=values.short(said), expected=right)
                 return
 
     def take(self) -> list[v1.Finding]:
         """What was found since this was last asked."""
-        return self._found.take()
+        return self.found.take()
 
     def summary(self) -> v1.ValidationSummary:
         """How many entries were checked, and what was found in all."""
-        return self._found.summary(self.checked)
+        return self.found.summary(self.checked)
 
     def close(self) -> None:
         """Let go of what was spilled into a temporary file."""
         self._rows.close()
 
     def _gap(self, revision: int) -> None:
-        self._found.add("session.revision", revision=revision, expected=f"must be {self.last + 1}")
+        self.found.add("session.revision", revision=revision, expected=f"must be {self.last + 1}")
         if revision > self.last:
             self.last = revision - 1
             self._lose_chain()
@@ -157,7 +157,7 @@ class SessionCheck:
 
     def _envelope(self, entry: RawEntry) -> None:
         if entry.recorded_us < self._recorded_us:
-            self._found.add("session.recorded", revision=entry.revision, path="recorded")
+            self.found.add("session.recorded", revision=entry.revision, path="recorded")
         self._recorded_us = max(self._recorded_us, entry.recorded_us)
         if self._chain is None:
             self._chain = entry.digest or None
@@ -170,7 +170,7 @@ class SessionCheck:
                 return
             right = f"the entries up to here have {self._chain.hex()[:16]}…"
             value = f"{entry.digest.hex()[:16]}…"
-            self._found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
+            self.found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
             self._chain = entry.digest
 
     def _payload(self, entry: RawEntry, name: str, cls: type[Message]) -> None:
@@ -179,12 +179,12 @@ class SessionCheck:
             message: Message = cls.FromString(entry.payload)
         except DecodeError:
             right = f"a serialized {cls.DESCRIPTOR.full_name}"
-            self._found.add("storage.bytes", revision=revision, path=name, expected=right)
+            self.found.add("storage.bytes", revision=revision, path=name, expected=right)
             self._blind()
             return
         history, records = self._history, self._records
         role = history.role_of(message.message_id) if isinstance(message, v1.PartPut) else 0
-        messages.check(message, self._found, stored=True, role=role, revision=revision, lead=f"{name}.")
+        messages.check(message, self.found, stored=True, role=role, revision=revision, lead=f"{name}.")
         match message:
             case v1.UserPut() | v1.AssistantPut():
                 history.put(revision, message)

@@ -35,7 +35,7 @@ class SessionLog:
     entries: list[bytes] = field(default_factory=list[bytes])
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """The file cannot be read on from here."""
 
 
@@ -43,13 +43,13 @@ def is_native(path: Path) -> bool:
     """Whether a file begins with a record of Turnwire's own form. Raises OSError."""
     with path.open("rb") as file:
         try:
-            with _unpacked(file) as content:
+            with unpacked(file) as content:
                 if content.read(1) == b"{":
                     content.seek(0)
                     return content.readline(16).startswith(_LINE)
                 content.seek(0)
-                record = next(_binary(content), None)
-        except (_Damaged, EOFError, OSError, zlib.error):
+                record = next(records(content), None)
+        except (Damaged, EOFError, OSError, zlib.error):
             return False
     return isinstance(record, v1.Session) and ids.valid(record.id) and record.head.revision > 0
 
@@ -61,12 +61,12 @@ def read(path: Path, report: Report) -> Iterator[SessionLog]:
     """
     source = str(path)
     log: SessionLog | None = None
-    with path.open("rb") as file, _unpacked(file) as content:
+    with path.open("rb") as file, unpacked(file) as content:
         start = content.read(1)
         content.seek(0)
-        records = _lines(content, report, source) if start == b"{" else _binary(content)
+        found = _lines(content, report, source) if start == b"{" else records(content)
         try:
-            for record in records:
+            for record in found:
                 if isinstance(record, v1.Session):
                     if log is not None:
                         yield log
@@ -76,7 +76,7 @@ def read(path: Path, report: Report) -> Iterator[SessionLog]:
                 else:
                     report.refused("file", "", "entries before a session", source=source)
                     return
-        except _Damaged as damage:
+        except Damaged as damage:
             report.refused("file", "", str(damage), source=source)
         except (EOFError, zlib.error):
             report.refused("file", "", "the compressed data is cut or damaged", source=source)
@@ -84,32 +84,34 @@ def read(path: Path, report: Report) -> Iterator[SessionLog]:
             yield log
 
 
-def _unpacked(file: IO[bytes]) -> IO[bytes]:
+def unpacked(file: IO[bytes]) -> IO[bytes]:
+    """The content of a file that may be gzipped."""
     magic = file.read(len(_GZIP))
     file.seek(0)
     return gzip.open(file, "rb") if magic == _GZIP else io.BufferedReader(file)  # type: ignore[type-var, return-value]
 
 
-def _binary(file: IO[bytes]) -> Iterator[v1.Session | bytes]:
+def records(file: IO[bytes]) -> Iterator[v1.Session | bytes]:
+    """The records of the binary form, one by one: sessions, and entries serialized. Raises `Damaged`, OSError."""
     position = 0
     while key := file.read(1):
         number = _KEYS.get(key[0])
-        length, size = _varint(file)
+        length, size = varint(file)
         data = file.read(length) if number is not None and length <= _MOST_BYTES else b""
         if number is None or len(data) != length:
-            raise _Damaged(f"cut or damaged from byte {position} on")
+            raise Damaged(f"cut or damaged from byte {position} on")
         if number == SESSION_NUMBER:
             try:
                 yield v1.Session.FromString(data)
             except DecodeError:
-                raise _Damaged(f"no session at byte {position}") from None
+                raise Damaged(f"no session at byte {position}") from None
         else:
             yield data
         position += 1 + size + length
 
 
-def _varint(file: IO[bytes]) -> tuple[int, int]:
-    """A number and how many bytes it takes; -1 for what is none."""
+def varint(file: IO[bytes]) -> tuple[int, int]:
+    """A number and how many bytes it takes; one that no length can be for what is none."""
     number = 0
     for at in range(_MOST_VARINT):
         byte = file.read(1)

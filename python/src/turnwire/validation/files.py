@@ -1,0 +1,247 @@
+"""Checks files: Turnwire's own form, length-delimited messages, ProtoJSON and JSON lines, each plain or gzipped.
+
+A file is read once, piece by piece; only a JSON document that is not in lines is held as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, cast
+
+from google.protobuf.message import DecodeError, Message
+
+from turnwire import v1
+from turnwire.formats import native
+from turnwire.formats.native import reading
+from turnwire.validation import guess, messages
+from turnwire.validation.findings import Findings
+from turnwire.validation.logs import Logs
+from turnwire.validation.registry import Selection
+
+#: How many records are checked between two steps.
+_RECORDS: Final = 256
+_MOST_BYTES: Final = 2**31 - 1
+_JSON: Final = (b"{", b"[")
+_LOOKED_AT: Final = 1024
+# No JSON has these bytes, and hardly any protobuf is without one.
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+class Unreadable(Exception):
+    """What is to be checked cannot be read at all; the text says why, without its path."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What was found since the step before. ``done``: bytes of the file read so far; the counts are those so far."""
+
+    findings: list[v1.Finding]
+    done: int = 0
+    sessions: int = 0
+    entries: int = 0
+    messages: int = 0
+
+
+class _File:
+    """A file that is being checked."""
+
+    def __init__(
+        self, path: Path, file: IO[bytes], cls: type[Message] | None, selection: Selection, stored: bool | None
+    ) -> None:
+        self._path = path
+        self._file = file
+        self._content = reading.unpacked(file)
+        self._cls = cls
+        self._stored = stored
+        self._found = Findings(selection, source=str(path))
+        self._logs = Logs(self._found, selection, str(path))
+        self._messages = 0
+        self._guessed: dict[frozenset[str], type[Message] | None] = {}
+
+    def steps(self) -> Iterator[Step]:
+        """Check the file. Raises `Unreadable`, OSError."""
+        try:
+            for index, _ in enumerate(self._records(), 1):
+                if index % _RECORDS == 0:
+                    yield self._step()
+        except reading.Damaged as damage:
+            self._found.add("storage.torn", text=str(damage))
+        except (EOFError, zlib.error):
+            self._found.add("storage.torn", text="the compressed data is cut or damaged")
+        self._logs.end()
+        yield self._step()
+
+    def _records(self) -> Iterator[None]:
+        begin = self._content.read(_LOOKED_AT)
+        self._content.seek(0)
+        if not begin:
+            raise Unreadable("it is empty")
+        if begin.lstrip()[:1] in _JSON and not _CONTROL.search(begin):
+            return self._json()
+        if self._cls is None and native.is_native(self._path):
+            return self._native()
+        return self._delimited()
+
+    def _step(self) -> Step:
+        logs = self._logs
+        return Step(logs.take(), self._file.tell(), logs.sessions, logs.entries, self._messages)
+
+    def _native(self) -> Iterator[None]:
+        """Turnwire's own binary form: sessions, each with its entries."""
+        records = reading.records(self._content)
+        while True:
+            place = f"byte {self._content.tell()}"
+            record = next(records, None)
+            if record is None:
+                return
+            if isinstance(record, v1.Session):
+                self._logs.session(record, place)
+            else:
+                self._logs.entry(record, place)
+            yield
+
+    # Length-delimited
+
+    def _delimited(self) -> Iterator[None]:
+        """Messages of one type, each after its length as a varint; or a single one without."""
+        while True:
+            at = self._content.tell()
+            length, size = reading.varint(self._content)
+            if not size and self._content.tell() == at:
+                return
+            data = self._content.read(length) if size and length <= _MOST_BYTES else b""
+            if not size or len(data) != length:
+                if at == 0 and self._is_single():
+                    return
+                raise reading.Damaged(f"cut or damaged from byte {at} on")
+            cls = self._cls = self._cls or guess.of_bytes(data)
+            if cls is None:
+                if at == 0 and self._is_single():
+                    return
+                raise _type_unknown()
+            self._binary(data, cls, f"byte {at}")
+            yield
+
+    def _is_single(self) -> bool:
+        """Whether the whole file is one message; then it is checked."""
+        self._content.seek(0)
+        data = self._content.read()
+        cls = self._cls or guess.of_bytes(data)
+        if cls is None or not _parses(data, cls):
+            return False
+        self._binary(data, cls, "")
+        return True
+
+    def _binary(self, data: bytes, cls: type[Message], place: str) -> None:
+        if cls is v1.Entry:
+            self._logs.entry(data, place)
+        else:
+            self._messages += 1
+            messages.check_bytes(data, cls, self._found, stored=self._stored, place=place)
+
+    # JSON
+
+    def _json(self) -> Iterator[None]:
+        """A message a line, or one document: a message, or a list of them."""
+        first = self._content.readline()
+        while first and not first.strip():
+            first = self._content.readline()
+        if not isinstance(_tree(first), dict):
+            yield from self._document(first)
+            return
+        self._content.seek(0)
+        for number, line in enumerate(self._content, 1):
+            if line.strip():
+                tree = _tree(line)
+                if tree is None:
+                    self._messages += 1
+                    self._found.add("storage.json", place=f"line {number}", expected="one JSON document a line")
+                else:
+                    self._tree(tree, f"line {number}")
+            yield
+
+    def _document(self, first: bytes) -> Iterator[None]:
+        tree = _tree(first + self._content.read())
+        if isinstance(tree, list):
+            for index, item in enumerate(cast("list[object]", tree)):
+                self._tree(item, f"item {index}")
+                yield
+        elif tree is None:
+            self._messages += 1
+            self._found.add("storage.json", expected="one JSON document")
+        else:
+            self._tree(tree, "")
+
+    def _tree(self, tree: object, place: str) -> None:
+        members: dict[str, object]
+        members = cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
+        record = _native_record(members) if self._cls is None else None
+        inside: object = record[0] if record is not None else tree
+        cls = record[1] if record is not None else self._cls or self._type_of(members)
+        if cls is None:
+            if not self._messages and not self._logs.entries:
+                raise _type_unknown()
+            self._messages += 1
+            self._found.add("storage.type", place=place)
+            return
+        message = messages.from_tree(inside, cls, self._found, place=place)
+        if isinstance(message, v1.Entry):
+            self._logs.message(message, place)
+        elif isinstance(message, v1.Session) and record is not None:
+            self._logs.session(message, place)
+        else:
+            self._messages += 1
+            if message is not None:
+                messages.check(message, self._found, stored=self._stored, place=place)
+
+    def _type_of(self, members: dict[str, object]) -> type[Message] | None:
+        keys = frozenset(members)
+        if keys not in self._guessed:
+            self._guessed[keys] = guess.of_tree(members)
+        return self._guessed[keys]
+
+
+def check(
+    path: Path, selection: Selection, *, cls: type[Message] | None = None, stored: bool | None = None
+) -> Iterator[Step]:
+    """Check a file. ``cls``: the type of its messages (None: told by their content); ``stored``: as in `messages`.
+
+    Raises `Unreadable`, OSError.
+    """
+    with path.open("rb") as file:
+        yield from _File(path, file, cls, selection, stored).steps()
+
+
+def _native_record(tree: dict[str, object]) -> tuple[object, type[Message]] | None:
+    """What is in a record of Turnwire's own form, with its type; None if it is none."""
+    if tree.keys() == {"entry"}:
+        return tree["entry"], v1.Entry
+    session = tree.get("session")
+    if tree.keys() == {"session"} and isinstance(session, dict) and "head" in session:
+        return cast("object", session), v1.Session
+    return None
+
+
+def _tree(text: bytes) -> object:
+    """A parsed JSON document; None for what is none, and for null, which is no message."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parses(data: bytes, cls: type[Message]) -> bool:
+    try:
+        cls.FromString(data)
+    except DecodeError:
+        return False
+    return True
+
+
+def _type_unknown() -> Unreadable:
+    return Unreadable("of which type its messages are cannot be told; --type says it")

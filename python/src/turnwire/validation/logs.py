@@ -1,0 +1,97 @@
+"""The sessions of a file of entries, one after another."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from turnwire import errors, v1
+from turnwire.log import raw
+from turnwire.validation import messages, values
+from turnwire.validation.findings import Findings
+from turnwire.validation.registry import Selection
+from turnwire.validation.session import SessionCheck
+
+_DIGEST_BYTES = 32
+
+
+class Logs:
+    """Give it the records of a file in their order, then `end`; `take` what was found at any time."""
+
+    def __init__(self, found: Findings, selection: Selection, source: str) -> None:
+        """``found`` gets what is about no entry."""
+        self.entries = 0
+        self.sessions = 0
+        self._found = found
+        self._selection = selection
+        self._source = source
+        self._run: SessionCheck | None = None
+        self._head: v1.Head | None = None
+        self._taken: list[v1.Finding] = []
+
+    def session(self, session: v1.Session, place: str) -> None:
+        """A session begins, as it was shown when the file was written."""
+        self.end()
+        messages.check(session, self._found, lead="session.", place=place)
+        self._begin(session.id)
+        self._head = session.head
+
+    def entry(self, data: bytes, place: str) -> None:
+        """The next serialized entry."""
+        try:
+            entry = raw.entry(data)
+        except ValueError as error:
+            self._damaged(data, place, str(error))
+            return
+        if self._run is None or (self._head is None and entry.revision == 1 and self._run.checked):
+            self.end()
+            self._begin("")
+        run = self._run
+        assert run is not None
+        if not run.checked and entry.revision > 1:
+            run.begin_behind(entry.revision)
+        if len(entry.digest) != _DIGEST_BYTES:
+            right = f"must have {_DIGEST_BYTES} bytes"
+            shown = values.short(entry.digest)
+            run.found.add("bytes.len", revision=entry.revision, path="digest", value=shown, expected=right, place=place)
+        self.entries += 1
+        run.entry(entry)
+        self._taken += run.take()
+
+    def message(self, entry: v1.Entry, place: str) -> None:
+        """The next entry, as a message that was read from JSON."""
+        try:
+            data = raw.serialized(entry)
+        except errors.InvalidArgument:  # the rules will tell
+            data = entry.SerializeToString(deterministic=True)
+        self.entry(data, place)
+
+    def end(self) -> None:
+        """The session that was begun ends here."""
+        if self._run is not None:
+            if self._run.checked:
+                self._run.end(self._head)
+            self._taken += self._run.take()
+            self._run.close()
+        self._run = self._head = None
+
+    def take(self) -> list[v1.Finding]:
+        """What was found since this was last asked."""
+        taken, self._taken = [*self._found.take(), *self._taken], []
+        return taken
+
+    def _begin(self, session_id: str) -> None:
+        self._run = SessionCheck(session_id, selection=self._selection, source=self._source)
+        self.sessions += 1
+
+    def _damaged(self, data: bytes, place: str, why: str) -> None:
+        rule = "storage.form"
+        try:
+            v1.Entry.FromString(data)
+        except DecodeError:
+            rule, why = "storage.bytes", ""
+        if self._run is None:
+            self._begin("")
+        assert self._run is not None
+        self.entries += 1
+        self._run.damaged(rule, place=place, text=why)
+        self._taken += self._run.take()
