@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import appends, imports, rendering, replay
+from bench import appends, imports, rendering, replay, validation
 from turnwire import __version__
 from turnwire.rendering import Dialect
 
@@ -69,6 +69,13 @@ async def _measure(folder: Path, scale: float, console: Console) -> list[Figure]
         note = f"{rendered.ours_us * rendered.units / 1e3:.0f} ms"
         name = f"1,000 messages assembled, mutated, rendered for {dialect.value} / json.dumps, cost"
         add(Figure(name, 1 / rendered.ratio, 15, "low", note))
+    validated = validation.messages(folder, int(100_000 * scale))
+    note = f"{validated.messages / validated.clock:,.0f} messages/s; {validated.processor:.1f} s of the processor"
+    name = f"seconds to validate a file of {validated.messages:,} messages of 2 KB in 8 parts"
+    add(Figure(name, validated.clock, 30 * scale, "low", note))
+    share, rules_us, append_us = await validation.share_of_rules(folder)
+    note = f"{rules_us:.0f} of {append_us:.0f} µs"
+    add(Figure("share of the schema's rules in an append of 2 KB in 8 parts", share, 0.25, "low", note))
     return figures
 
 

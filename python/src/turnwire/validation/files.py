@@ -178,8 +178,7 @@ class _File:
             self._tree(tree, "")
 
     def _tree(self, tree: object, place: str) -> None:
-        members: dict[str, object]
-        members = cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
+        members = _members(tree)
         record = _native_record(members) if self._cls is None else None
         inside: object = record[0] if record is not None else tree
         cls = record[1] if record is not None else self._cls or self._type_of(members)
@@ -225,6 +224,11 @@ def _native_record(tree: dict[str, object]) -> tuple[object, type[Message]] | No
     if tree.keys() == {"session"} and isinstance(session, dict) and "head" in session:
         return cast("object", session), v1.Session
     return None
+
+
+def _members(tree: object) -> dict[str, object]:
+    """The members of a JSON object; none for anything else."""
+    return cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
 
 
 def _tree(text: bytes) -> object:

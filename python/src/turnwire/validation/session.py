@@ -117,12 +117,11 @@ class SessionCheck:
         Closing(self._rows, self.found, self._references).end()
         if head is None:
             return
-        chain = self._chain if self._chain is not None else head.digest
-        for name, is_there, said in (
-            ("revision", self.last, head.revision),
-            ("digest", chain, head.digest),
-            ("recorded", self._recorded_us or head.recorded.ToMicroseconds(), head.recorded.ToMicroseconds()),
-        ):
+        there: list[tuple[str, object, object]] = [("revision", self.last, head.revision)]
+        if self._chain is not None:  # else the last entry could not be read
+            there.append(("digest", self._chain, head.digest))
+            there.append(("recorded", self._recorded_us, head.recorded.ToMicroseconds()))
+        for name, is_there, said in there:
             if is_there != said:
                 right = f"the last entry has {values.short(is_there)}"
                 self.found.add("session.head", path=f"head.{name}", value=values.short(said), expected=right)

@@ -1,0 +1,147 @@
+"""``turnwire validate``: targets, forms of output, selection, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli import support
+from tests.cli.support import run
+from tests.formats.samples import DATA
+from tests.validation.storage_cases import delimited
+from turnwire import v1
+
+
+def broken(path: Path) -> Path:
+    """A file of messages: a right one, and two that are wrong."""
+    right = v1.ModelRef(provider_id="p", model_id="m").SerializeToString()
+    wrong = v1.ModelRef(provider_id="p").SerializeToString()
+    path.write_bytes(delimited(right, wrong, wrong))
+    return path
+
+
+def test_a_store_and_a_server(where: list[str]) -> None:
+    ran = run(*where, "validate")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith(": sound\n")
+    assert "entries" in ran.out
+    ran = run(*where, "--json", "validate", support.SESSION)
+    assert ran.code == 0
+    (summary,) = ran.lines
+    assert summary["summary"]["sessions"] == 1
+    assert summary["summary"]["errors"] == 0
+    ran = run(*where, "validate", "ses_none")
+    assert ran.code == 2
+    assert "SESSION_NOT_FOUND" in ran.err
+
+
+def test_findings_for_people(tmp_path: Path) -> None:
+    path = broken(tmp_path / "models.bin")
+    ran = run("validate", path, "--type", "ModelRef")
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        f"({path})",
+        "  error   string.min_len  byte 7",
+        '          model_id = ""',
+        "          a text is too short: must have at least 1 character",
+        "  error   string.min_len  byte 11",
+        '          model_id = ""',
+        "          a text is too short: must have at least 1 character",
+        "3 messages: 2 errors",
+    ]
+
+
+@pytest.mark.parametrize("option", [["--json"], ["--format", "json"]])
+def test_findings_for_scripts(option: list[str], tmp_path: Path) -> None:
+    path = broken(tmp_path / "models.bin")
+    ran = run("validate", path, "--type", "turnwire.v1.ModelRef", *option)
+    assert ran.code == 1
+    assert ran.lines[0] == {
+        "text": "a text is too short",
+        "rule": "string.min_len",
+        "severity": "SEVERITY_ERROR",
+        "layer": "RULE_LAYER_SCHEMA",
+        "path": "model_id",
+        "value": '""',
+        "expected": "must have at least 1 character",
+        "source": str(path),
+        "place": "byte 7",
+    }
+    assert [next(iter(line)) for line in ran.lines[1:]] == ["text", "summary"]
+
+
+def test_selection(tmp_path: Path) -> None:
+    path = broken(tmp_path / "models.bin")
+    how = ["validate", str(path), "--type", "ModelRef"]
+    assert run(*how, "--ignore", "string").code == 0
+    assert run(*how, "--select", "session", "--select", "storage.torn").code == 0
+    assert run(*how, "--select", "string.min_len").code == 1
+    ran = run(*how, "--select", "string.min")
+    assert ran.code == 2
+    assert "UNKNOWN_FILTER: select[0]" in ran.err
+
+
+def test_warnings_count_when_it_is_strict(tmp_path: Path) -> None:
+    document = json.loads((DATA / "surrogates.json").read_text())
+    path = tmp_path / "surrogates.json"
+    path.write_text(json.dumps(document))
+    ran = run("validate", path)
+    assert ran.code == 0
+    assert "storage.import.repaired" in ran.out
+    assert "1 session, 5 entries: 1 warning" in ran.out
+    assert run("validate", path, "--strict").code == 1
+    assert run("validate", path, "--strict", "--ignore", "storage.import").code == 0
+
+
+def test_what_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    path = broken(tmp_path / "models.bin")
+    ran = run("validate", empty, tmp_path / "no such", path, "--type", "ModelRef")
+    assert ran.code == 2
+    assert f"{empty}: it is empty" in ran.err
+    assert "no such: there is no such file or directory" in ran.err
+    assert "3 messages: 2 errors, 2 targets could not be read" in ran.out
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    path = broken(tmp_path / "models.bin")
+    assert run("validate", path, "--type", "Model").code == 2
+    assert run("validate", path, "--json", "--format", "text").code == 2
+    assert run("validate", "--session", "no id").code == 2
+
+
+def test_a_damaged_store(db: Path) -> None:
+    """One session whose payloads are damaged stops no other, and neither does the store's listing."""
+    ran = run("--db", db, "fork", support.SESSION, "--id", "ses_fork")
+    assert ran.code == 0
+    connection = sqlite3.connect(db)
+    ((key,),) = connection.execute("SELECT key FROM session WHERE id = 'ses_fork'")
+    connection.execute("UPDATE entry SET payload = x'ff' WHERE pos = ?", ((key << 32) + 1,))
+    connection.execute("UPDATE entry SET payload = x'ff' WHERE pos = ?", ((key << 32) + 3,))
+    connection.commit()
+    connection.close()
+    ran = run("validate", db, "--json")
+    assert ran.code == 1
+    found = {(line.get("sessionId"), line["rule"]) for line in ran.lines[:-1]}
+    assert found == {("ses_fork", "storage.bytes"), ("ses_fork", "session.digest")}
+    assert ran.lines[-1]["summary"]["sessions"] == 2
+    assert run("validate", db, "--session", support.SESSION).code == 0
+
+
+def test_what_was_exported(db: Path, tmp_path: Path) -> None:
+    for form in ([], ["--json-lines"]):
+        out = tmp_path / "all.tw"
+        out.unlink(missing_ok=True)
+        assert run("--db", db, "export", "--all", "-o", out, *form).code == 0
+        ran = run("validate", out)
+        assert (ran.code, ran.err) == (0, "")
+        assert "1 session" in ran.out
+    data = (tmp_path / "all.tw").read_bytes()
+    (tmp_path / "all.tw").write_bytes(data.replace(b'"title"', b'"title', 1))
+    ran = run("validate", tmp_path / "all.tw")
+    assert ran.code == 1
+    assert "storage.json" in ran.out

@@ -1,0 +1,116 @@
+"""The storage layer: bytes, files, and what is a later schema's; and that no rule is without its test."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToJson
+
+from tests.builders import text, user
+from tests.formats.opencode.stores import database
+from tests.formats.samples import DATA
+from tests.validation.logs import found_in, rules_of
+from tests.validation.schema_cases import IDS
+from tests.validation.session_cases import ENVELOPES, LOGS
+from tests.validation.storage_cases import (
+    ELSEWHERE,
+    FILES,
+    check,
+    delimited,
+    later_payload,
+    log,
+    native,
+    whole,
+)
+from turnwire import v1
+from turnwire.validation import Selection, files, rules
+from turnwire.validation.imports import Import
+from turnwire.validation.unknown import origin
+
+
+@pytest.mark.parametrize(("rule", "index"), [(rule, index) for rule in FILES for index in range(len(FILES[rule]))])
+def test_what_breaks_one_rule(rule: str, index: int, tmp_path: Path) -> None:
+    findings = FILES[rule][index](tmp_path / "file")
+    assert set(rules_of(findings)) == {rule}
+    for finding in findings:
+        assert finding.severity == rules()[rule].severity
+        assert finding.layer == v1.RuleLayer.RULE_LAYER_STORAGE
+
+
+def test_every_rule_has_a_test() -> None:
+    tested = [*IDS, *LOGS, *ENVELOPES, *FILES, *ELSEWHERE]
+    assert sorted(tested) == sorted(rules())
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+def test_sound_files_in_every_form(pack: object, tmp_path: Path) -> None:
+    assert callable(pack)
+    path = tmp_path / "file"
+    entries = whole()
+    message = user("u", text("p", "x")).user.user
+    lines = "\n".join(json.dumps(json.loads(MessageToJson(message))) for _ in range(3))
+    for content in (
+        log(*entries),
+        native(*entries),
+        native(*entries) + native(*entries),
+        delimited(*[message.SerializeToString()] * 3),
+        message.SerializeToString(),
+        MessageToJson(message).encode(),
+        lines.encode(),
+        b"[" + MessageToJson(message).encode() + b"]",
+    ):
+        assert check(path, pack(content)) == []
+
+
+def test_what_is_read_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(native(*whole()))
+    (step,) = files.check(path, Selection())
+    assert (step.sessions, step.entries, step.messages, step.done) == (1, 4, 0, path.stat().st_size)
+    path.write_bytes(delimited(*[user("u").user.user.SerializeToString()] * 600))
+    steps = list(files.check(path, Selection()))
+    assert [step.messages for step in steps] == [256, 512, 600]
+
+
+def test_places_in_files(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    (finding,) = check(path, b'{"cwd": "/"}\n{"cwd": \n', cls=v1.RunPath)
+    assert (finding.place, finding.source) == ("line 2", str(path))
+    good = user("u").user.user.SerializeToString()
+    (finding,) = check(path, delimited(good, b"\x0a\x05x"), cls=v1.User)
+    assert finding.place == f"byte {len(good) + 1}"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"", "empty"), (b'{"colour": 1}', "--type"), (delimited(b"\xff\xff"), "--type")]
+)
+def test_what_cannot_be_read_is_no_finding(content: bytes, why: str, tmp_path: Path) -> None:
+    with pytest.raises(files.Unreadable, match=why):
+        check(tmp_path / "file", content)
+
+
+def test_from_which_schema_something_may_come() -> None:
+    (finding,) = found_in(later_payload())
+    assert finding.text.startswith("field 299 of Entry is a payload of a schema of turnwire.v1 later than")
+    assert origin(v1.Entry, 300).startswith("field 300 of Entry is an addition to the envelope of a schema")
+    assert (
+        origin(v1.User, 12345)
+        == "field 12345 of User is a number that no schema of Turnwire uses, which hints at damage"
+    )
+
+
+def test_import_left(tmp_path: Path) -> None:
+    """Rows of a table of the coming version are told of, and belong to no session."""
+    path = tmp_path / "opencode.db"
+    db = database(path, (DATA / "three-turns.json").read_text())
+    db.execute("CREATE TABLE event (id TEXT, data TEXT)")
+    db.execute("INSERT INTO event VALUES ('e', '{}')")
+    db.close()
+    found = Import.at(path)
+    assert found is not None
+    findings = [finding for step in found.check(Selection()) for finding in step.findings]
+    left = [finding for finding in findings if finding.rule == "storage.import.left"]
+    assert [(finding.path, finding.session_id, finding.source) for finding in left] == [("/event", "", str(path))]
