@@ -177,10 +177,19 @@ def _overwrite(path: Path, content: bytes) -> None:
     path.write_bytes(data)
 
 
-async def test_a_damaged_row_of_the_session_is_an_error(tmp_path: Path) -> None:
+async def test_a_damaged_digest_of_the_head(tmp_path: Path) -> None:
     engine = await damaged(tmp_path / "t.db", "UPDATE session SET digest = zeroblob(32) WHERE id = 'bad'")
     found = rules_of(await validated(engine, "bad"))
     assert [rule for _, rule in found] == ["session.digest"]
+    await engine.close()
+
+
+async def test_what_cannot_say_how_far_it_goes_is_an_error(tmp_path: Path) -> None:
+    change = f"UPDATE session SET recorded_us = {2**62}, ahead = 0 WHERE id = 'bad'"
+    engine = await damaged(tmp_path / "t.db", change, entries=3)
+    with refused(errors.CorruptData, session_id="bad"):
+        await validated(engine, "bad")
+    assert rules_of(await validated(engine, "good")) == []
     await engine.close()
 
 

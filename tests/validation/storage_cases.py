@@ -143,6 +143,7 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
         lambda path: check(path, native_that_ends_in(b"\xff")),
     ],
     "storage.form": [
+        lambda path: found_in([*whole()[:3], whole()[3]._replace(recorded_us=2**62)], end=head(whole())),
         lambda path: check(path, log(*whole()) + delimited(entry_bytes(whole()[3]) + wire.field(19, b""))),
     ],
     "storage.torn": [

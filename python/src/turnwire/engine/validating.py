@@ -39,6 +39,7 @@ class Validations(Core):
         check(request)
         selection = Selection(request.select, request.ignore)
         session = await self.store.session(caller.tenant, request.session_id)
+        head = _head(session)
         run = SessionCheck(session.id, selection=selection)
         try:
             async with aclosing(self._log(session)) as pages:
@@ -46,11 +47,11 @@ class Validations(Core):
                     # Away from the event loop, which has other calls to answer.
                     for found in _cut(await asyncio.to_thread(_checked, run, page)):
                         yield v1.ValidateSessionResponse(findings=found, revision=run.last).SerializeToString()
-            found = await asyncio.to_thread(_ended, run, session)
+            found = await asyncio.to_thread(_ended, run, head)
             for some in _cut(found)[:-1]:
                 yield v1.ValidateSessionResponse(findings=some, revision=run.last).SerializeToString()
             summary = run.summary()
-            summary.head.CopyFrom(head_of(session))
+            summary.head.CopyFrom(head)
             last = v1.ValidateSessionResponse(findings=_cut(found)[-1], revision=run.last, summary=summary)
             yield last.SerializeToString()
         finally:
@@ -108,8 +109,16 @@ def _checked(run: SessionCheck, page: Sequence[EntryRow | _Missed]) -> list[v1.F
     return run.take()
 
 
-def _ended(run: SessionCheck, session: SessionRow) -> list[v1.Finding]:
-    run.end(head_of(session))
+def _head(session: SessionRow) -> v1.Head:
+    try:
+        return head_of(session)
+    except ValueError:
+        text = "what the store keeps of the session's end is damaged"
+        raise errors.CorruptData(text, session_id=session.id) from None
+
+
+def _ended(run: SessionCheck, head: v1.Head) -> list[v1.Finding]:
+    run.end(head)
     return run.take()
 
 

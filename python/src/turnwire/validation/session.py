@@ -155,6 +155,11 @@ class SessionCheck:
         self._references.blind_from = max(self.last, 1)
 
     def _envelope(self, entry: RawEntry) -> None:
+        if not digest.FIRST_US <= entry.recorded_us <= digest.LAST_US:
+            text = "a time of recording that no digest can hold"
+            self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
+            self._lose_chain()
+            return
         if entry.recorded_us < self._recorded_us:
             self.found.add("session.recorded", revision=entry.revision, path="recorded")
         self._recorded_us = max(self._recorded_us, entry.recorded_us)

@@ -17,8 +17,8 @@ _TABLE: Final = (
         "form",
         ERROR,
         "an entry in a form that no server writes",
-        "An entry has one payload, a message has its parts at its end, a time of recording is to the microsecond. "
-        "The digest holds for exactly that form.",
+        "An entry has one payload, and a time of recording to the microsecond, in the years 1677 to 2262: the "
+        "digest holds for exactly that form.",
     ),
     (
         "torn",
