@@ -173,7 +173,7 @@ def _apply(state: Folded, entry: v1.Entry) -> None:
             _show(state)
         case "prompt":
             state.prompts[entry.prompt.id] = entry.prompt
-        case "context":
+        case "context" | "rendering":
             pass
         case _:
             if not entry.ignorable:

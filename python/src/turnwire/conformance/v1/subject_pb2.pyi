@@ -123,14 +123,14 @@ class _ConditionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Condition.V
     """The file is something else; the service is opened on it."""
     CONDITION_STORE_TOO_NEW: _Condition.ValueType  # 5
     """The file was written by a later version; the service is opened on it."""
-    CONDITION_STORE_DAMAGED: _Condition.ValueType  # 6
-    """The bytes of the last entry of the first session are damaged."""
+    CONDITION_ENTRY_LOST: _Condition.ValueType  # 6
+    """The last entry of the first session is gone from the store, as after damage."""
     CONDITION_SHUTTING_DOWN: _Condition.ValueType  # 7
     """The server is ending."""
     CONDITION_FAULT: _Condition.ValueType  # 8
     """The server has a fault."""
     CONDITION_LATER_PAYLOAD: _Condition.ValueType  # 9
-    """The last entry of the first session has a payload of a later schema, which a reader may not skip."""
+    """The only session has a further entry, with a payload of a later schema that a reader may not skip."""
 
 class Condition(_Condition, metaclass=_ConditionEnumTypeWrapper):
     """What a service or its store can suffer. It lasts to the end of the steps."""
@@ -147,14 +147,14 @@ CONDITION_STORE_FOREIGN: Condition.ValueType  # 4
 """The file is something else; the service is opened on it."""
 CONDITION_STORE_TOO_NEW: Condition.ValueType  # 5
 """The file was written by a later version; the service is opened on it."""
-CONDITION_STORE_DAMAGED: Condition.ValueType  # 6
-"""The bytes of the last entry of the first session are damaged."""
+CONDITION_ENTRY_LOST: Condition.ValueType  # 6
+"""The last entry of the first session is gone from the store, as after damage."""
 CONDITION_SHUTTING_DOWN: Condition.ValueType  # 7
 """The server is ending."""
 CONDITION_FAULT: Condition.ValueType  # 8
 """The server has a fault."""
 CONDITION_LATER_PAYLOAD: Condition.ValueType  # 9
-"""The last entry of the first session has a payload of a later schema, which a reader may not skip."""
+"""The only session has a further entry, with a payload of a later schema that a reader may not skip."""
 Global___Condition: _TypeAlias = Condition  # noqa: Y015
 
 @_typing.final

@@ -1,0 +1,140 @@
+"""Vectors of fold, assembly and digest."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.conformance.making import logs, trees
+from turnwire import errors, v1
+from turnwire.conformance import v1 as conformance
+
+
+def fold(tree: Any) -> tuple[conformance.Request, conformance.Response]:
+    """``entries`` and ``revision``; what is expected comes from a store, and has to be what the source says of it:
+    ``shows`` (the outline), ``title``, ``revert`` (a revision), ``summaries``, or ``refused``."""
+    log = logs.entries(tree["entries"])
+    request = conformance.FoldRequest(entries=log, revision=tree.get("revision"))
+    expected = conformance.Response()
+    try:
+        history = logs.history(log, tree.get("revision"))
+    except errors.TurnwireError as error:
+        expected.refused.reason = error.reason
+        _agree("refused", tree.get("refused"), error.reason_name)
+    else:
+        expected.fold.CopyFrom(history)
+        _agree("shows", tree.get("shows"), logs.outline(history))
+        _agree("title", tree.get("title", history.properties.title), history.properties.title)
+        _agree("revert", tree.get("revert", 0), history.revert.revision)
+        summaries = {each.summary.message_id: each.summary.body for each in history.messages if each.HasField("summary")}
+        _agree("summaries", tree.get("summaries", {}), summaries)
+    return conformance.Request(fold=request), expected
+
+
+def assembly(tree: Any) -> tuple[conformance.Request, conformance.Response]:
+    """``entries``, ``turn``, ``profile``; expected is ``prompt``, the ids of messages in order, or ``refused``."""
+    log = logs.entries(tree["entries"])
+    revision = tree.get("revision")
+    request = conformance.AssemblyRequest(
+        entries=log, revision=revision, turn_id=tree["turn"], profile=tree.get("profile", "")
+    )
+    expected = conformance.Response()
+    if "refused" in tree:
+        expected.refused.CopyFrom(trees.refusal(tree["refused"]))
+        return conformance.Request(assembly=request), expected
+    by_id = {logs.held(each).id: logs.held(each) for each in logs.history(log, revision).messages}
+    for message_id in tree["prompt"]:
+        expected.assembly.items.append(_item(by_id[message_id]))
+    expected.assembly.digest = prompt_digest(item.message for item in expected.assembly.items)
+    return conformance.Request(assembly=request), expected
+
+
+def _item(message: v1.User | v1.Assistant) -> v1.PromptItem:
+    item = v1.PromptItem(message_id=message.id)
+    item.message.parts.extend(message.parts)
+    if isinstance(message, v1.User):
+        item.message.role = v1.Role.ROLE_USER
+        return item
+    item.message.role = v1.Role.ROLE_ASSISTANT
+    item.facts.model.CopyFrom(message.run.model)
+    item.facts.completed = message.time.HasField("completed")
+    item.facts.kind = message.result.kind or v1.ResultKind.RESULT_KIND_REPLY
+    if message.result.HasField("failure"):
+        item.facts.failure.CopyFrom(message.result.failure)
+    if message.result.HasField("finish"):
+        item.facts.finish = message.result.finish
+    return item
+
+
+def digest(tree: Any) -> tuple[conformance.Request, conformance.Response]:
+    """``entries`` (and ``session``: its id), or ``messages`` of a prompt; ``same_as`` is for people."""
+    expected = conformance.Response()
+    if "messages" in tree:
+        messages = [trees.message(v1.PromptMessage, each) for each in tree["messages"]]
+        for place, data in tree.get("unknown", []):
+            messages[place].parts[0].MergeFromString(data)
+        request = conformance.DigestRequest(prompt=conformance.PromptDigestRequest(messages=messages))
+        expected.digest.digests.append(prompt_digest(messages))
+        return conformance.Request(digest=request), expected
+    session_id = tree.get("session", logs.SESSION)
+    log = logs.entries(tree["entries"], session_id)
+    return log_digest(session_id, log)
+
+
+def log_digest(session_id: str, log: Sequence[bytes]) -> tuple[conformance.Request, conformance.Response]:
+    """A vector of the chain of a log, whose entries hold the digests that their server computed."""
+    bare: list[bytes] = []
+    expected = conformance.Response()
+    last = hashlib.sha256(b"turnwire/1" + session_id.encode()).digest()
+    for data in log:
+        entry = v1.Entry.FromString(data)
+        number, payload = _payload(data)
+        nanoseconds = entry.recorded.seconds * 10**9 + entry.recorded.nanos
+        head = struct.pack(">qqI", entry.revision, nanoseconds, number)
+        last = hashlib.sha256(last + head + hashlib.sha256(payload).digest()).digest()
+        _agree("digest of the server", entry.digest.hex(), last.hex())
+        expected.digest.digests.append(last)
+        at = data.index(b"\x1a\x20" + entry.digest)
+        bare.append(data[:at] + data[at + 34 :])
+    request = conformance.DigestRequest(log=conformance.LogDigestRequest(session_id=session_id, entries=bare))
+    return conformance.Request(digest=request), expected
+
+
+def prompt_digest(messages: Iterable[v1.PromptMessage]) -> bytes:
+    """The digest of a prompt, by the words of the spec."""
+    total = hashlib.sha256()
+    for message in messages:
+        total.update(bytes([message.role]) + len(message.parts).to_bytes(4, "big"))
+        for part in message.parts:
+            bare = v1.PromptPart.FromString(part.SerializeToString())
+            bare.id = ""
+            total.update(hashlib.sha256(bare.SerializeToString(deterministic=True)).digest())
+    return total.digest()
+
+
+def _payload(data: bytes) -> tuple[int, bytes]:
+    """The number and the bytes of an entry's payload: the last field, for servers write the envelope first."""
+    at = 0
+    while True:
+        tag, at = _varint(data, at)
+        value, at = _varint(data, at)
+        if tag & 7 == 0:
+            continue
+        if 10 <= tag >> 3 < 300:
+            return tag >> 3, data[at : at + value]
+        at += value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while data[at] & 0x80:
+        value |= (data[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+    return value | data[at] << shift, at + 1
+
+
+def _agree(what: str, source: Any, store: Any) -> None:
+    if source != store:
+        raise trees.SourceError(f"{what}: the source says {source!r}, the store {store!r}")

@@ -1,0 +1,137 @@
+"""A vector for every rule that the schema has on a field: a message that is right, and the same with that rule broken.
+
+Both are made from the descriptors. What is expected is known from how the message was broken, and protovalidate has to
+find the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.message import Message
+
+from tests.breaking import breaks
+from tests.conformance.making.encoding import check
+from tests.conformance.runner.equality import message_class
+from turnwire.conformance import v1 as conformance
+from turnwire.rules import own, schema, standard
+
+#: The sentence that these vectors prove.
+SENTENCE: Final = "TW-RUL-001"
+
+_CANDIDATES: Final[dict[int, list[Any]]] = {
+    FieldDescriptor.CPPTYPE_STRING: ["{}", "a1", ""],
+    FieldDescriptor.CPPTYPE_INT32: [1, 100],
+    FieldDescriptor.CPPTYPE_INT64: [1],
+    FieldDescriptor.CPPTYPE_BOOL: [True],
+    FieldDescriptor.CPPTYPE_DOUBLE: [0.5],
+    FieldDescriptor.CPPTYPE_ENUM: [1],
+}
+
+
+def vectors() -> Iterator[conformance.Vector]:
+    """The vectors, in the order of the schema."""
+    names: set[str] = set()
+    for file in schema.descriptor_set().file:
+        if file.package != schema.PACKAGE:
+            continue
+        for declared in file.message_type:
+            descriptor = schema.message(f"{schema.PACKAGE}.{declared.name}")
+            for members in _choices(descriptor):
+                for name, vector in _of(descriptor, members):
+                    if name not in names:
+                        names.add(name)
+                        yield vector
+
+
+def _of(descriptor: Descriptor, members: dict[str, str]) -> Iterator[tuple[str, conformance.Vector]]:
+    name = "".join(f"/{each}" for each in [descriptor.name, *members.values()])
+    yield name, _vector(name, _full(descriptor, members), [])
+    seen: set[tuple[str, str]] = set()
+    for at in range(len(_breaks(_full(descriptor, members)))):
+        message = _full(descriptor, members)
+        chosen = _breaks(message)[at]
+        if "." in chosen.path or (chosen.path, chosen.rule) in seen:
+            continue
+        seen.add((chosen.path, chosen.rule))
+        chosen.apply()
+        field = chosen.path.partition("[")[0]
+        inside = "" if field == chosen.path else "[]"
+        name = f"/{descriptor.name}/{field}{inside}/{chosen.rule}"
+        yield name, _vector(name, message, [(chosen.rule, chosen.path)])
+
+
+def _breaks(message: Message) -> list[Any]:
+    return list(breaks(message))
+
+
+def _vector(name: str, message: Message, broken: list[tuple[str, str]]) -> conformance.Vector:
+    data = message.SerializeToString(deterministic=True)
+    full_name = message.DESCRIPTOR.full_name
+    check(full_name, data, broken)
+    violations = [conformance.Violation(rule=rule, path=path) for rule, path in broken]
+    return conformance.Vector(
+        name=f"rules/schema{name}",
+        sentences=[SENTENCE],
+        request=conformance.Request(rules=conformance.RulesRequest(message_type=full_name, message=data)),
+        expected=conformance.Response(rules=conformance.RulesResponse(violations=violations)),
+    )
+
+
+def _choices(descriptor: Descriptor) -> list[dict[str, str]]:
+    """Which members of oneofs to set: each member once."""
+    oneofs = _oneofs(descriptor)
+    longest = max((len(oneof.fields) for oneof in oneofs), default=1)
+    return [{each.name: each.fields[min(at, len(each.fields) - 1)].name for each in oneofs} for at in range(longest)]
+
+
+def _oneofs(descriptor: Descriptor) -> list[OneofDescriptor]:
+    return [oneof for oneof in descriptor.oneofs if own.is_real(oneof)]
+
+
+def _full(descriptor: Descriptor, members: dict[str, str]) -> Message:
+    """A message with every field set to something legal, but for the ids of parts."""
+    made = message_class(descriptor.full_name)()
+    oneofs = _oneofs(descriptor)
+    left_out = {field.name for oneof in oneofs for field in oneof.fields if members.get(oneof.name) != field.name}
+    for field in descriptor.fields:
+        if field.name not in left_out and not own.stored_only(field):
+            _set(made, field)
+    return made
+
+
+def _set(made: Any, field: FieldDescriptor) -> None:
+    rules = standard.field_rules(field)
+    inner = field.message_type
+    if inner is not None and inner.GetOptions().map_entry:
+        entry = inner.fields_by_name
+        getattr(made, field.name)["k"] = _legal(entry["value"], rules.items or standard.FieldRules())
+    elif inner is not None and inner.file.package != schema.PACKAGE:
+        if inner.name == "FieldMask":
+            made.update_mask.paths.append("title")
+        else:
+            getattr(made, field.name).FromSeconds(1_700_000_000)
+    elif inner is not None:
+        value = _full(inner, _first(inner))
+        if field.is_repeated:
+            getattr(made, field.name).append(value)
+        else:
+            getattr(made, field.name).CopyFrom(value)
+    elif field.is_repeated:
+        getattr(made, field.name).append(_legal(field, rules.items or standard.FieldRules()))
+    else:
+        setattr(made, field.name, _legal(field, rules))
+
+
+def _first(descriptor: Descriptor) -> dict[str, str]:
+    """The first member of each oneof. Of the kinds of part that is text, which any message may hold."""
+    return {oneof.name: oneof.fields[0].name for oneof in _oneofs(descriptor)}
+
+
+def _legal(field: FieldDescriptor, rules: standard.FieldRules) -> Any:
+    candidates = [b"\x01" * 32] if field.type == FieldDescriptor.TYPE_BYTES else _CANDIDATES[field.cpp_type]
+    if field.type == FieldDescriptor.TYPE_STRING and own.json_object(field) is None:
+        candidates = [each for each in candidates if each != "{}"]
+    return next(value for value in candidates if standard.holds(rules.clauses, value))

@@ -1,0 +1,183 @@
+"""Scripts of calls against a real server over a file, and what a server and its file can suffer."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+from google.protobuf import json_format
+
+from turnwire import errors, status, v1
+from turnwire.conformance import v1 as conformance
+from turnwire.engine import Caller, Engine
+from turnwire.log import digest, wire
+from turnwire.methods import METHODS, Method
+from turnwire.server import Options, Server
+from turnwire.store.sqlite import SqliteStore
+
+_LATER_FIELD = 299
+_HOLD = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('BEGIN IMMEDIATE'); print(); input()"
+# A retry would hide the refusal that the script is about.
+_CHANNEL = (("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+
+
+async def run(request: conformance.ServiceRequest) -> conformance.ServiceResponse:
+    """Take the steps, and return what became of the calls."""
+    response = conformance.ServiceResponse()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = _Bench(Path(folder))
+        try:
+            await bench.open()
+            for step in request.steps:
+                if step.WhichOneof("step") == "condition":
+                    await bench.bring_about(step.condition)
+                else:
+                    response.results.append(await bench.call(step.call))
+        finally:
+            await bench.end()
+    return response
+
+
+class _Faulty(Engine):
+    """An engine with a fault in the method that most calls use first."""
+
+    async def get_session(self, caller: Caller, request: v1.GetSessionRequest) -> v1.GetSessionResponse:
+        raise ZeroDivisionError
+
+
+class _Bench:
+    """A server over a file, and a channel to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "sessions.db"
+        self._address = f"unix:{folder / 's'}"
+        self._engine: Engine | None = None
+        self._server: Server | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._refused: errors.TurnwireError | None = None
+        self._undo: list[Callable[[], object]] = []
+
+    async def open(self, make: type[Engine] = Engine, *, read_only: bool = False) -> None:
+        """Serve the file. What opening it raises becomes the answer to every call."""
+        try:
+            store = SqliteStore.open(self._path, busy_timeout=0.1, read_only=read_only)
+        except errors.TurnwireError as error:
+            self._refused = error
+            return
+        self._engine = make(store)
+        self._server = Server(self._engine, Options(address=self._address, grace=0))
+        await self._server.start()
+        self._channel = grpc.aio.insecure_channel(self._server.address, options=_CHANNEL)
+
+    async def close(self) -> None:
+        """Stop serving; the file stays."""
+        if self._channel is not None and self._server is not None:
+            await self._channel.close()
+            await self._server.drain(0)
+        self._channel = self._server = self._engine = None
+
+    async def end(self) -> None:
+        """Undo the conditions and stop."""
+        for undo in self._undo:
+            undo()
+        await self.close()
+
+    async def call(self, call: conformance.Call) -> conformance.CallResult:
+        """Make one call, by its bytes, as a client of any language would."""
+        result = conformance.CallResult()
+        method = METHODS[call.method]
+        try:
+            if self._refused is not None:
+                raise self._refused
+            replies = [reply async for reply in self._replies(method, call.request)]
+        except grpc.aio.AioRpcError as error:
+            refused = status.from_rpc(error)
+        except errors.TurnwireError as error:
+            refused = error
+        else:
+            result.replies.json.extend(json_format.MessageToJson(reply, indent=None) for reply in replies)
+            return result
+        if not refused.reason:
+            raise refused
+        result.refused.CopyFrom(conformance.Refusal(reason=refused.reason, path=refused.path))
+        return result
+
+    async def _replies(self, method: Method, request: bytes) -> AsyncIterator[Any]:
+        assert self._channel is not None
+        kind = ("stream" if method.requests_stream else "unary") + ("_stream" if method.responses_stream else "_unary")
+        make = getattr(self._channel, kind)(method.path, None, method.response.FromString)
+        call = make([request] if method.requests_stream else request)
+        if not method.responses_stream:
+            yield await call
+            return
+        async for reply in call:
+            yield reply
+            if method.name == "Tail" and reply.HasField("caught_up"):
+                call.cancel()
+                return
+
+    async def bring_about(self, condition: conformance.Condition.ValueType) -> None:
+        """Bring the server or its file into a condition."""
+        match conformance.Condition.Name(condition).removeprefix("CONDITION_"):
+            case "STORE_FULL":
+                # A limit on the size of files stands for the full disk.
+                limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (self._path.stat().st_size, limits[1]))
+                self._undo.append(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+            case "STORE_BUSY":
+                self._hold()
+            case "STORE_READ_ONLY":
+                await self.close()
+                await self.open(read_only=True)
+            case "STORE_FOREIGN":
+                await self.close()
+                self._path.write_text("a letter to a friend\n" * 1000)
+                await self.open()
+            case "STORE_TOO_NEW":
+                await self._changed("PRAGMA user_version = 1000000")
+            case "ENTRY_LOST":
+                await self._changed("DELETE FROM entry WHERE pos = (SELECT max(pos) FROM entry WHERE pos >> 32 = 1)")
+            case "LATER_PAYLOAD":
+                await self._later()
+            case "SHUTTING_DOWN":
+                assert self._engine is not None
+                await self._engine.close()
+            case "FAULT":
+                await self.close()
+                await self.open(_Faulty)
+            case other:
+                raise ValueError(f"no such condition: {other}")
+
+    def _hold(self) -> None:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", _HOLD, self._path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        self._undo.append(lambda: holder.communicate(b"\n"))
+
+    async def _changed(self, statement: str) -> None:
+        await self.close()
+        db = sqlite3.connect(self._path, isolation_level=None)
+        db.execute(statement)
+        db.close()
+        await self.open()
+
+    async def _later(self) -> None:
+        """Append an entry as a later build would: with a payload that this one does not know."""
+        assert self._engine is not None
+        (session,) = (await self._engine.list_sessions(Caller(), v1.ListSessionsRequest())).sessions
+        head, payload = session.head, b"abc"
+        recorded_us = head.recorded.ToMicroseconds()
+        after = digest.link(head.digest, head.revision + 1, recorded_us, _LATER_FIELD, payload)
+        entry = v1.Entry(revision=head.revision + 1, recorded=head.recorded, digest=after)
+        await self._engine.restore(Caller(), session.id, [entry.SerializeToString() + wire.field(_LATER_FIELD, payload)])
+
