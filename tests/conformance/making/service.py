@@ -12,7 +12,7 @@ from turnwire.methods import METHODS
 
 def service(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     """``steps``: ``call`` with ``request`` (and ``and``: bytes behind it) and what it gives: ``reply`` (what it holds at
-    least), ``replies`` (of a stream), or ``refused``; or a ``condition``."""
+    least; a stream's are merged) or ``refused``; or a ``condition``."""
     request, expected = conformance.ServiceRequest(), conformance.ServiceResponse()
     for step in tree["steps"]:
         if "condition" in step:
@@ -25,6 +25,5 @@ def service(tree: Any) -> tuple[conformance.Request, conformance.Response]:
         if "refused" in step:
             expected.results.add(refused=trees.refusal(step["refused"]))
             continue
-        replies = step["replies"] if "replies" in step else [step.get("reply", {})]
-        expected.results.add(replies=conformance.Replies(json=[json.dumps(each) for each in replies]))
+        expected.results.add(reply_json=json.dumps(step.get("reply", {})))
     return conformance.Request(service=request), conformance.Response(service=expected)

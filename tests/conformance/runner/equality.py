@@ -112,8 +112,7 @@ def _service(expected: conformance.ServiceResponse, answer: conformance.ServiceR
         if wanted == "refused":
             different = _refusal(right.refused, found.refused)
         else:
-            held = [json.loads(each) for each in found.replies.json]
-            different = _missing([json.loads(each) for each in right.replies.json], held, "reply")
+            different = _missing(json.loads(right.reply_json), json.loads(found.reply_json), "reply")
         if different is not None:
             return f"call {at}: {different}"
     return None

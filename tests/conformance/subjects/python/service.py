@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,14 @@ from google.protobuf import json_format
 
 from turnwire import errors, status, v1
 from turnwire.conformance import v1 as conformance
-from turnwire.engine import Caller, Engine
+from turnwire.engine import Caller, Engine, Limits
 from turnwire.log import digest, wire
 from turnwire.methods import METHODS, Method
 from turnwire.server import Options, Server
 from turnwire.store.sqlite import SqliteStore
+
+#: What ServiceRequest says of the service.
+LIMITS = Limits(part_bytes=65_536, request_bytes=262_144)
 
 _LATER_FIELD = 299
 _HOLD = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('BEGIN IMMEDIATE'); print(); input()"
@@ -72,7 +74,7 @@ class _Bench:
         except errors.TurnwireError as error:
             self._refused = error
             return
-        self._engine = make(store)
+        self._engine = make(store, limits=LIMITS)
         self._server = Server(self._engine, Options(address=self._address, grace=0))
         await self._server.start()
         self._channel = grpc.aio.insecure_channel(self._server.address, options=_CHANNEL)
@@ -97,32 +99,36 @@ class _Bench:
         try:
             if self._refused is not None:
                 raise self._refused
-            replies = [reply async for reply in self._replies(method, call.request)]
+            reply = await self._reply(method, call.request)
         except grpc.aio.AioRpcError as error:
             refused = status.from_rpc(error)
         except errors.TurnwireError as error:
             refused = error
         else:
-            result.replies.json.extend(json_format.MessageToJson(reply, indent=None) for reply in replies)
+            result.reply_json = json_format.MessageToJson(reply, indent=None)
             return result
         if not refused.reason:
             raise refused
         result.refused.CopyFrom(conformance.Refusal(reason=refused.reason, path=refused.path))
         return result
 
-    async def _replies(self, method: Method, request: bytes) -> AsyncIterator[Any]:
+    async def _reply(self, method: Method, request: bytes) -> Any:
         assert self._channel is not None
         kind = ("stream" if method.requests_stream else "unary") + ("_stream" if method.responses_stream else "_unary")
         make = getattr(self._channel, kind)(method.path, None, method.response.FromString)
         call = make([request] if method.requests_stream else request)
         if not method.responses_stream:
-            yield await call
-            return
+            return await call
+        merged: Any = method.response()
         async for reply in call:
-            yield reply
+            body = getattr(merged, "body", "") + getattr(reply, "body", "")
+            merged.MergeFrom(reply)
+            if body:
+                merged.body = body
             if method.name == "Tail" and reply.HasField("caught_up"):
                 call.cancel()
-                return
+                break
+        return merged
 
     async def bring_about(self, condition: conformance.Condition.ValueType) -> None:
         """Bring the server or its file into a condition."""
@@ -130,7 +136,8 @@ class _Bench:
             case "STORE_FULL":
                 # A limit on the size of files stands for the full disk.
                 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (self._path.stat().st_size, limits[1]))
+                written = self._path.with_name(f"{self._path.name}-wal").stat().st_size
+                resource.setrlimit(resource.RLIMIT_FSIZE, (written, limits[1]))
                 self._undo.append(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
             case "STORE_BUSY":
                 self._hold()

@@ -987,7 +987,9 @@ Global___RenderResponse: _TypeAlias = RenderResponse  # noqa: Y015
 
 @_typing.final
 class ServiceRequest(_message.Message):
-    """Asks to begin with a service over an empty store, and to take the steps in order."""
+    """Asks to begin with a service over an empty store, and to take the steps in order. The service takes parts of at most
+    65,536 bytes and requests of at most 262,144.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1095,12 +1097,13 @@ class CallResult(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    REPLIES_FIELD_NUMBER: _builtins.int
+    REPLY_JSON_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def replies(self) -> Global___Replies:
-        """It went through."""
-
+    reply_json: _builtins.str
+    """It went through: the reply in ProtoJSON. Those of a stream are merged into one: lists one behind the other, texts
+    named body too, of anything else the last; a stream of Tail is read up to and including caught_up. In an
+    expectation: what the reply holds at least.
+    """
     @_builtins.property
     def refused(self) -> Global___Refusal:
         """It was refused."""
@@ -1108,39 +1111,15 @@ class CallResult(_message.Message):
     def __init__(
         self,
         *,
-        replies: Global___Replies | None = ...,
+        reply_json: _builtins.str = ...,
         refused: Global___Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refused", b"refused", "replies", b"replies"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refused", b"refused", "reply_json", b"reply_json"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refused", b"refused", "replies", b"replies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refused", b"refused", "reply_json", b"reply_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["replies", "refused"]  # noqa: Y015
+    _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["reply_json", "refused"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
 Global___CallResult: _TypeAlias = CallResult  # noqa: Y015
-
-@_typing.final
-class Replies(_message.Message):
-    """The replies to a call: one, or those of a stream to its end; of Tail, up to and including caught_up."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    JSON_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def json(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Each reply in ProtoJSON. In an expectation: what a reply must hold at least; an empty one, "{}", asks for nothing."""
-
-    def __init__(
-        self,
-        *,
-        json: _abc.Iterable[_builtins.str] | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["json", b"json"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Replies: _TypeAlias = Replies  # noqa: Y015
