@@ -20,7 +20,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # buf writes its cache below the home directory, which a CI user may not have.
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
-.PHONY: help setup pins generate lint format format-check breaking types test fuzz test-typescript bench demo clean
+.PHONY: help setup pins generate vectors lint format format-check breaking types test fuzz test-typescript conformance \
+	bench demo proto-release clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,10 +50,14 @@ pins: ## Resolve python/requirements-dev.in anew into the pinned file
 	{ echo "# Exact versions of everything in .venv, from requirements-dev.in by \`make pins\`; Python 3.11 to 3.13."; \
 	  build/pins/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip; } > $(PINS)
 
-generate: setup ## Write all generated code from proto/, the stub of the blocking face, and docs/validation.md
+generate: setup ## Write all generated code from proto/, the stub of the blocking face, and the tables of docs/
 	@python tools/generate.py
+	@python tools/spec_tables.py
 	@python tools/blocking_stub.py
 	@python tools/validation_docs.py
+
+vectors: setup ## Make tests/conformance/vectors of their sources
+	@python -m tests.conformance.making
 
 lint: setup ## Check the protos and the Python code
 	buf lint
@@ -66,7 +71,7 @@ format-check: setup ## Fail if `make format` would change a file
 	buf format --diff --exit-code proto
 	ruff format --diff .
 
-breaking: setup ## Compare the protos with AGAINST (default: the last tag, else the last commit)
+breaking: setup ## Compare the protos with AGAINST (default: the last tag, and main)
 	@tools/breaking.sh $(AGAINST)
 
 types: setup ## mypy --strict and pyright strict on the package
@@ -82,11 +87,17 @@ fuzz: setup ## Run mutated logs through every reader for a minute; ARGS="--secon
 test-typescript: setup ## Build clients/typescript, check it and run its tests on Node and on Bun; needs Node >= 20
 	cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm run lint && npm test && npm run test:bun
 
+conformance: setup ## Build the clients of all languages and run the vectors through them; ARGS go to the runner
+	@python -m tests.conformance.runner $(ARGS)
+
 bench: setup ## Run the benchmarks
 	@python -m bench $(ARGS)
 
 demo: setup ## Import a real session, serve it, mutate its prompt, replay and verify it
 	@python -m turnwire.demo $(ARGS)
+
+proto-release: setup ## Write build/turnwire-proto-VERSION.tar.gz: the protos alone
+	@python tools/proto_release.py
 
 clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build python/dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,21 +1,36 @@
 #!/usr/bin/env bash
 # Usage: breaking.sh [REVISION]
 # Fails if the protos of the work tree break users of those at REVISION. By default that is the last tag, what was
-# released; before the first tag, the last commit. Without such a base there is nothing to break.
+# released, and then main, what comes next; without a main, the last commit.
 set -euo pipefail
 
-base=${1:-$(git describe --tags --abbrev=0 2>/dev/null || echo HEAD)}
-if ! git cat-file -e "$base:buf.yaml" 2>/dev/null; then
-  if [ $# -gt 0 ]; then
-    echo "breaking: $base has no protos" >&2
-    exit 1
-  fi
-  echo "breaking: no earlier protos to compare with"
-  exit 0
+exists() { git rev-parse --verify --quiet "$1^{commit}" >/dev/null; }
+
+if [ $# -gt 0 ]; then
+  bases=("$1")
+else
+  bases=()
+  if tag=$(git describe --tags --abbrev=0 2>/dev/null); then bases+=("$tag"); fi
+  for main in origin/main main HEAD; do
+    if exists "$main"; then
+      bases+=("$main")
+      break
+    fi
+  done
 fi
 
-rm -rf build/breaking
-mkdir -p build/breaking
-git archive "$base" buf.yaml proto third_party | tar -x -C build/breaking
-buf breaking proto --against build/breaking/proto
-echo "breaking: compatible with $base"
+for base in "${bases[@]}"; do
+  if ! git cat-file -e "$base:buf.yaml" 2>/dev/null; then
+    if [ $# -gt 0 ]; then
+      echo "breaking: $base has no protos" >&2
+      exit 1
+    fi
+    echo "breaking: $base has no protos to compare with"
+    continue
+  fi
+  rm -rf build/breaking
+  mkdir -p build/breaking
+  git archive "$base" buf.yaml proto third_party | tar -x -C build/breaking
+  buf breaking proto --against build/breaking/proto
+  echo "breaking: compatible with $base"
+done

@@ -45,7 +45,7 @@ def _session(name: str, session_id: str, log: list[bytes]) -> Iterator[conforman
         if kind in kinds:
             continue
         kinds.add(kind)
-        text = json_format.MessageToJson(entry, indent=None, ensure_ascii=False)
+        text = json_format.MessageToJson(entry, indent=None, ensure_ascii=False, sort_keys=True)
         yield _encoding(f"{name}/{kind}/to-json", conformance.EncodingRequest(message_type=_ENTRY, binary=data), text)
         yield _encoding(f"{name}/{kind}/from-json", conformance.EncodingRequest(message_type=_ENTRY, json=text), data)
 

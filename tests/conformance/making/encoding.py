@@ -28,7 +28,7 @@ def encoding(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     if "json" in tree:
         request.json = _text(tree["json"])
     else:
-        given = tree["hex"] if "hex" in tree else trees.message(make, tree["message"]).SerializeToString(True)
+        given = tree["hex"] if "hex" in tree else trees.message(make, tree["message"]).SerializeToString(deterministic=True)
         request.binary = given + tree.get("and", b"")
     expected = conformance.Response()
     to_json = "to_json" in tree or tree.get("writes") == "json"
@@ -52,7 +52,7 @@ def rules(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     """``type``; ``message`` or ``hex``; ``ids``: stored or transient; ``role``: user or assistant; ``broken``: pairs of
     rule and path. Protovalidate has to find the same, as far as it can say it."""
     full_name = f"turnwire.v1.{tree['type']}"
-    data = tree["hex"] if "hex" in tree else trees.message(message_class(full_name), tree["message"]).SerializeToString(True)
+    data = tree["hex"] if "hex" in tree else trees.message(message_class(full_name), tree["message"]).SerializeToString(deterministic=True)
     data += tree.get("and", b"")
     request = conformance.RulesRequest(message_type=full_name, message=data)
     if "ids" in tree:

@@ -92,12 +92,32 @@ def _oneofs(descriptor: Descriptor) -> list[OneofDescriptor]:
 
 
 def _full(descriptor: Descriptor, members: dict[str, str]) -> Message:
-    """A message with every field set to something legal, but for the ids of parts."""
+    """A message with every field set to something legal, but for the ids of parts, and those of messages inside only
+    where they have to be: they have vectors of their own."""
+    left_out = {field.name for oneof in _oneofs(descriptor) for field in oneof.fields} - set(members.values())
+    return _made(descriptor, [each for each in descriptor.fields if each.name not in left_out])
+
+
+def _least(descriptor: Descriptor) -> Message:
+    """A message with what it has to have. Of the kinds of part that is text, which any message may hold."""
+    first = [each.fields[0] for each in _oneofs(descriptor) if standard.oneof_required(each)]
+    members = {field.name for oneof in _oneofs(descriptor) for field in oneof.fields}
+    return _made(descriptor, [*first, *(each for each in descriptor.fields if each.name not in members and _needed(each))])
+
+
+def _needed(field: FieldDescriptor) -> bool:
+    rules = standard.field_rules(field)
+    if field.is_repeated:
+        return not standard.holds(rules.clauses, ())
+    if rules.required or field.has_presence:
+        return rules.required
+    return not rules.skip_zero and not standard.holds(rules.clauses, field.default_value)
+
+
+def _made(descriptor: Descriptor, fields: list[FieldDescriptor]) -> Message:
     made = message_class(descriptor.full_name)()
-    oneofs = _oneofs(descriptor)
-    left_out = {field.name for oneof in oneofs for field in oneof.fields if members.get(oneof.name) != field.name}
-    for field in descriptor.fields:
-        if field.name not in left_out and not own.stored_only(field):
+    for field in fields:
+        if not own.stored_only(field):
             _set(made, field)
     return made
 
@@ -114,20 +134,14 @@ def _set(made: Any, field: FieldDescriptor) -> None:
         else:
             getattr(made, field.name).FromSeconds(1_700_000_000)
     elif inner is not None:
-        value = _full(inner, _first(inner))
         if field.is_repeated:
-            getattr(made, field.name).append(value)
+            getattr(made, field.name).append(_least(inner))
         else:
-            getattr(made, field.name).CopyFrom(value)
+            getattr(made, field.name).CopyFrom(_least(inner))
     elif field.is_repeated:
         getattr(made, field.name).append(_legal(field, rules.items or standard.FieldRules()))
     else:
         setattr(made, field.name, _legal(field, rules))
-
-
-def _first(descriptor: Descriptor) -> dict[str, str]:
-    """The first member of each oneof. Of the kinds of part that is text, which any message may hold."""
-    return {oneof.name: oneof.fields[0].name for oneof in _oneofs(descriptor)}
 
 
 def _legal(field: FieldDescriptor, rules: standard.FieldRules) -> Any:

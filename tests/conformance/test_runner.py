@@ -1,0 +1,271 @@
+"""The runner against subjects that do what a subject may not do: real processes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.runner import __main__ as program
+from tests.conformance.runner import running
+from tests.conformance.runner.equality import difference
+from tests.conformance.runner.running import Outcome, Result
+from tests.conformance.runner.subject import Claim, Subject, SubjectError
+from turnwire import v1
+from turnwire.conformance import v1 as conformance
+
+Request, Response = conformance.Request, conformance.Response
+
+FRAME = """
+import sys, time
+from turnwire.conformance.v1 import *
+
+def answers():
+    while size := sys.stdin.buffer.read(4):
+        yield Request.FromString(sys.stdin.buffer.read(int.from_bytes(size, "big")))
+
+def say(response):
+    data = response.SerializeToString()
+    sys.stdout.buffer.write(len(data).to_bytes(4, "big") + data)
+    sys.stdout.buffer.flush()
+
+for number, request in enumerate(answers()):
+    if request.HasField("hello"):
+        say(Response(hello=HelloResponse(protocol=1, library="x", runtime="y")))
+        continue
+    name = request.rules.message_type
+"""
+GOOD = "    say(Response(rules=RulesResponse()))\n"
+
+
+def claim(folder: Path, body: str, **more: Any) -> Claim:
+    """A subject that reads requests as it should and does with them what the body says."""
+    (folder / "subject.py").write_text(FRAME + body)
+    tree = {"language": "X", "features": ["rules"], "command": [sys.executable, "subject.py"], **more}
+    (folder / "subject.json").write_text(json.dumps(tree))
+    return Claim.read(folder)
+
+
+def vectors(*names: str) -> list[conformance.Vector]:
+    """Vectors that want no violations."""
+    return [
+        conformance.Vector(
+            name=f"rules/{name}",
+            request=Request(rules=conformance.RulesRequest(message_type=name)),
+            expected=Response(rules=conformance.RulesResponse()),
+        )
+        for name in names
+    ]
+
+
+def outcomes(results: list[Result]) -> list[Outcome]:
+    return [result.outcome for result in results]
+
+
+def test_pass_fail_error_skipped(tmp_path: Path) -> None:
+    body = """
+    if name == "b":
+        say(Response(rules=RulesResponse(violations=[Violation(rule="required", path="x")])))
+    elif name == "c":
+        say(Response(error="no idea"))
+    else:
+        say(Response(rules=RulesResponse()))
+"""
+    other = conformance.Vector(name="fold/x", request=Request(fold=conformance.FoldRequest()))
+    results = running.run(claim(tmp_path, body), [*vectors("a", "b", "c"), other])
+    assert outcomes(results) == [Outcome.PASS, Outcome.FAIL, Outcome.ERROR, Outcome.SKIPPED]
+    assert [result.text for result in results] == ["", "found: required at x", "no idea", ""]
+
+
+def test_a_crash_is_an_error_of_its_vector_alone(tmp_path: Path) -> None:
+    body = "    if name == 'b': sys.exit('help me')\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("a", "b", "c"))
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR, Outcome.PASS]
+    assert results[1].text == "ended with 1 in place of an answer\nhelp me"
+
+
+def test_a_hang_is_an_error_of_its_vector_alone(tmp_path: Path) -> None:
+    body = "    if name == 'b': time.sleep(3600)\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("a", "b", "c"), seconds=3)
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR, Outcome.PASS]
+    assert results[1].text == "gave no answer in 3 seconds"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r'b"\0\0\0\2\xff\xff"', "answered with what is no Response"),
+        (r'b"\xff\xff\xff\xff"', "announced an answer of 4294967295 bytes"),
+    ],
+)
+def test_what_is_no_answer(tmp_path: Path, written: str, text: str) -> None:
+    body = f"    if name == 'b': sys.stdout.buffer.write({written}); sys.stdout.buffer.flush(); continue\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("b", "c"))
+    assert outcomes(results) == [Outcome.ERROR, Outcome.PASS]
+    assert results[0].text == text
+
+
+def test_known_failures(tmp_path: Path) -> None:
+    listed = [{"vector": "rules/a", "reason": "why a"}, {"vector": "rules/b", "reason": "why b"}]
+    body = "    if name == 'a': say(Response(error='x')); continue\n" + GOOD
+    found = claim(tmp_path, body, known_failures=[*listed, {"vector": "rules/z", "reason": "gone"}])
+    results = running.run(found, vectors("a", "b", "c"))
+    assert outcomes(results) == [Outcome.KNOWN, Outcome.UNEXPECTED, Outcome.PASS]
+    assert Outcome.UNEXPECTED in running.BAD
+    assert running.misnamed(found, vectors("a", "b", "c")) == ["rules/z"]
+
+
+def test_a_subject_has_to_end_well(tmp_path: Path) -> None:
+    results = running.run(claim(tmp_path, GOOD + "sys.exit(3)\n"), vectors("a"))
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR]
+    assert results[1].text == "ended with 3, not 0, when its input did"
+
+
+def test_hello(tmp_path: Path) -> None:
+    subject = Subject(claim(tmp_path, GOOD))
+    assert subject.hello() == conformance.HelloResponse(protocol=1, library="x", runtime="y")
+    subject.close()
+    (tmp_path / "subject.py").write_text((tmp_path / "subject.py").read_text().replace("protocol=1", "protocol=2"))
+    with pytest.raises(SubjectError, match="speaks protocol 2, not 1"):
+        Subject(Claim.read(tmp_path)).hello()
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    found = claim(tmp_path, GOOD, command=["./nothing"])
+    results = running.run(found, vectors("a"))
+    assert outcomes(results) == [Outcome.ERROR]
+    assert results[0].text.startswith("./nothing cannot be started: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"features": ["dancing"]}, "unknown features"),
+        ({"command": "a b"}, "a command is a list of words"),
+        ({"colour": "red"}, "unknown members"),
+        ({"known_failures": [{"vector": "rules/a"}]}, "reason"),
+    ],
+)
+def test_a_wrong_subject_file(tmp_path: Path, change: dict[str, Any], text: str) -> None:
+    with pytest.raises(SubjectError, match=text):
+        claim(tmp_path, GOOD, **change)
+
+
+def test_a_build_that_fails(tmp_path: Path) -> None:
+    found = claim(tmp_path, GOOD, build=[[sys.executable, "-c", "raise SystemExit(4)"]])
+    with pytest.raises(SubjectError, match="ended with 4"):
+        found.make()
+
+
+class TestProgram:
+    """The command line: the table, and an exit status for scripts."""
+
+    def test_a_table(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        claim(tmp_path, GOOD)
+        assert program.main([str(tmp_path), "--vector", "rules/nothing-is-wrong"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "X: x on y"
+        assert lines[1].split() == ["encoding", "rules", "fold", "assembly", "mutation", "digest", "render", "service"]
+        assert lines[2].split() == ["X", "-", "1/1", *"------"]
+        assert lines[3] == "1 pass"
+
+    def test_a_failure(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        claim(tmp_path, GOOD)
+        assert program.main([str(tmp_path), "--vector", "rules/an-empty-id", "--vector", "rules/json-*"]) == 1
+        out = capsys.readouterr().out
+        assert "X: rules/an-empty-id: fail\n    not found: string.pattern at message_id\n" in out
+
+    def test_no_such_vector(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert program.main(["--vector", "nothing/*"]) == 2
+        assert "no vector has such a name" in capsys.readouterr().err
+
+    def test_no_such_subject(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert program.main([str(tmp_path / "x")]) == 2
+        assert "FileNotFoundError" in capsys.readouterr().err
+
+
+class TestEquality:
+    """What counts as equal, and what does not."""
+
+    def test_the_order_of_fields_and_maps_has_no_meaning(self) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.SessionProperties"))
+        one, other = b"\x1a\x05\x0a\x01a\x12\x00\x1a\x05\x0a\x01b\x12\x00", b"\x1a\x03\x0a\x01b\x1a\x03\x0a\x01a"
+        assert difference(request, encoded(binary=one), encoded(binary=other)) is None
+        assert difference(request, encoded(binary=one), encoded(binary=other[:5])) is not None
+
+    def test_unknown_fields_have_to_be_there(self) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.TextPart"))
+        right = encoded(binary=b"\x0a\x01x\xa2\x06\x00")
+        assert difference(request, right, encoded(binary=b"\xa2\x06\x00\x0a\x01x")) is None
+        assert difference(request, right, encoded(binary=b"\x0a\x01x")) == "unknown fields differ"
+        assert difference(request, right, encoded(binary=b"\x0a\x05x")) == "bytes that are no turnwire.v1.TextPart: 0a 05 78"
+
+    @pytest.mark.parametrize(
+        ("one", "other", "equal"),
+        [
+            ('{"a": 1, "b": [1.0, "x"]}', '{ "b": [1, "x"], "a": 1.0 }', True),
+            ('{"a": true}', '{"a": 1}', False),
+            ('{"a": "1"}', '{"a": 1}', False),
+            ('{"a": [1, 2]}', '{"a": [2, 1]}', False),
+            ('{"a": 1}', "{}", False),
+            ("{}", '{"a": null}', False),
+            ("{}", "{", False),
+        ],
+    )
+    def test_json(self, one: str, other: str, equal: bool) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.TextPart"))
+        assert (difference(request, encoded(json=one), encoded(json=other)) is None) == equal
+
+    def test_violations(self) -> None:
+        request = Request(rules=conformance.RulesRequest())
+        right = violated(("required", "a"), ("required", "b"))
+        assert difference(request, right, violated(("required", "b"), ("required", "a"))) is None
+        assert difference(request, right, violated(("required", ""), ("required", ""))) is None
+        assert difference(request, right, violated(("required", ""))) == "not found: required at "
+        assert difference(request, right, violated(("required", "a"), ("required", ""))) is not None
+        assert difference(request, violated(), violated(("required", ""))) is not None
+
+    def test_refusals(self) -> None:
+        request = Request(mutation=conformance.MutationRequest())
+        right = refused(v1.Reason.REASON_SIGNED_PART, "a")
+        assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART, "a")) is None
+        assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART)) is None
+        assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART, "b")) == (
+            "expected SIGNED_PART at a, got SIGNED_PART at b"
+        )
+        assert difference(request, right, refused(v1.Reason.REASON_ANCHOR_UNKNOWN)) is not None
+        assert difference(request, right, Response(mutation=conformance.Prompt())) is not None
+
+    def test_digests(self) -> None:
+        request = Request(digest=conformance.DigestRequest())
+        right = Response(digest=conformance.DigestResponse(digests=[b"a", b"b"]))
+        assert difference(request, right, right) is None
+        other = Response(digest=conformance.DigestResponse(digests=[b"a", b"c"]))
+        assert difference(request, right, other) == "digest 1: expected 62, got 63"
+
+    def test_replies_hold_at_least_what_is_expected(self) -> None:
+        request = Request(service=conformance.ServiceRequest())
+        assert difference(request, replied('{"a": {"b": [{}]}}'), replied('{"a": {"b": [{"c": 1}], "d": 2}}')) is None
+        assert difference(request, replied('{"a": [{}]}'), replied('{"a": []}')) == "call 0: reply.a has 0 items, not 1"
+        assert difference(request, replied('{"a": 1}'), replied("{}")) == "call 0: reply.a is not there"
+        assert difference(request, replied('{"a": 1}'), replied('{"a": 2}')) == "call 0: reply.a is 2, not 1"
+
+
+def encoded(**output: Any) -> Response:
+    return Response(encoding=conformance.EncodingResponse(**output))
+
+
+def violated(*broken: tuple[str, str]) -> Response:
+    found = [conformance.Violation(rule=rule, path=path) for rule, path in broken]
+    return Response(rules=conformance.RulesResponse(violations=found))
+
+
+def refused(reason: v1.Reason.ValueType, path: str = "") -> Response:
+    return Response(refused=conformance.Refusal(reason=reason, path=path))
+
+
+def replied(json_text: str) -> Response:
+    return Response(service=conformance.ServiceResponse(results=[conformance.CallResult(reply_json=json_text)]))

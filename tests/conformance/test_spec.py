@@ -1,0 +1,96 @@
+"""The spec and its vectors cover each other, and what is generated of them is up to date."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.making import making
+from tests.conformance.runner import running
+from turnwire import v1
+from turnwire.conformance import v1 as conformance
+
+ROOT = Path(__file__).parents[2]
+SPEC = (ROOT / "docs" / "spec.md").read_text("utf-8")
+SENTENCE = re.compile(r"^- \*\*(TW-[A-Z]{3}-[0-9]{3})\*\* (.+?)(?=^- |^$)", re.MULTILINE | re.DOTALL)
+KEY_WORDS = re.compile(r"\b(MUST NOT|MUST|SHOULD|MAY)\b")
+VECTORS = running.load()
+MOST_BYTES = 2 * 1024 * 1024
+
+
+def sentences() -> dict[str, str]:
+    found = SENTENCE.findall(SPEC)
+    assert len(found) == len(dict(found)), "a number stands twice"
+    assert len(found) == len(re.findall(r"\*\*TW-", SPEC)), "a sentence is not written as the others are"
+    return dict(found)
+
+
+def test_every_sentence_has_a_key_word() -> None:
+    assert [number for number, text in sentences().items() if not KEY_WORDS.search(text)] == []
+
+
+def test_no_sentence_without_a_vector_and_no_vector_without_a_sentence() -> None:
+    proven = {sentence for vector in VECTORS for sentence in vector.sentences}
+    assert proven == sentences().keys()
+    assert [vector.name for vector in VECTORS if not vector.sentences] == []
+
+
+def test_every_reason_is_reached() -> None:
+    reached = {vector.expected.refused.reason for vector in VECTORS if vector.expected.HasField("refused")}
+    for vector in VECTORS:
+        reached |= {result.refused.reason for result in vector.expected.service.results if result.HasField("refused")}
+    every = {number for name, number in v1.Reason.items()}
+    assert {v1.Reason.Name(number) for number in every - reached} == {"REASON_UNSPECIFIED"} - {
+        v1.Reason.Name(number) for number in reached
+    }
+
+
+def test_every_rule_of_turnwire_is_reached() -> None:
+    reached = {each.rule for vector in VECTORS for each in vector.expected.rules.violations}
+    assert {rule for rule in reached if rule.startswith("turnwire.")} == {
+        "turnwire.json.syntax", "turnwire.json.depth", "turnwire.json.shape", "turnwire.stored_only",
+        "turnwire.held_by", "turnwire.timestamp", "turnwire.call_id", "turnwire.unknown",
+    }  # fmt: skip
+
+
+def test_every_payload_is_folded_and_digested() -> None:
+    payloads = {field.name for field in v1.Entry.DESCRIPTOR.oneofs_by_name["payload"].fields}
+    for asked in ("fold", "digest"):
+        found: set[str] = set()
+        for vector in VECTORS:
+            if vector.request.WhichOneof("request") == asked:
+                log = vector.request.fold.entries if asked == "fold" else vector.request.digest.log.entries
+                found |= {v1.Entry.FromString(data).WhichOneof("payload") or "" for data in log}
+        assert found - {""} == payloads
+
+
+def test_names_are_unique() -> None:
+    names = [vector.name for vector in VECTORS]
+    assert len(names) == len(set(names))
+
+
+def test_vectors_are_made_anew_to_the_byte() -> None:
+    made = making.make()
+    assert sum(map(len, made.values())) < MOST_BYTES
+    assert made == {path.name: path.read_bytes() for path in running.VECTORS.glob("*.binpb")}
+
+
+def test_no_vector_names_a_machine() -> None:
+    for path in running.VECTORS.glob("*.binpb"):
+        assert not re.search(rb"/(root|home|work)/", path.read_bytes())
+
+
+def test_tables_are_up_to_date(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "spec.md").write_text(SPEC, "utf-8")
+    subprocess.run([sys.executable, ROOT / "tools" / "spec_tables.py"], cwd=tmp_path, check=True)
+    assert (tmp_path / "docs" / "spec.md").read_text("utf-8") == SPEC
+
+
+@pytest.mark.parametrize("vector", VECTORS[::50], ids=lambda vector: vector.name)
+def test_a_vector_is_of_its_feature(vector: conformance.Vector) -> None:
+    assert vector.name.partition("/")[0] == running.feature(vector)
