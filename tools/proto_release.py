@@ -1,4 +1,4 @@
-"""Writes build/turnwire-proto-VERSION.tar.gz: the protos for those who want nothing else; `make proto-release` calls it.
+"""Writes build/turnwire-proto-VERSION.tar.gz: the protos alone; `make proto-release` calls it.
 
 Equal files give an equal archive, to the byte.
 """
@@ -45,12 +45,14 @@ def archive(root: Path, version: str) -> bytes:
     """The archive of a repository's protos, gzipped."""
     content = io.BytesIO()
     # Neither the time nor the user of whoever makes it may be seen in it.
-    with gzip.GzipFile(filename="", fileobj=content, mode="wb", mtime=0) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for name, data in sorted(files(root, version)):
-                member = tarfile.TarInfo(f"turnwire-proto-{version}/{name}")
-                member.size, member.mode, member.mtime = len(data), 0o644, 0
-                tar.addfile(member, io.BytesIO(data))
+    with (
+        gzip.GzipFile(filename="", fileobj=content, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name, data in sorted(files(root, version)):
+            member = tarfile.TarInfo(f"turnwire-proto-{version}/{name}")
+            member.size, member.mode, member.mtime = len(data), 0o644, 0
+            tar.addfile(member, io.BytesIO(data))
     return content.getvalue()
 
 

@@ -3,7 +3,6 @@
 A table stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. Everything else in the file is left alone.
 """
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from turnwire.v1 import errors_pb2
 SPEC = Path("docs/spec.md")
 #: Where the kinds of elements stand in FileDescriptorProto.
 MESSAGE, ENUM, EXTENSION = 4, 5, 7
-#: The wrappers in which protovalidate's rules of a field stand.
+#: Turnwire's own options that are rules.
 MARKS = {
     "turnwire.v1.json": "json",
     "turnwire.v1.stored_only": "stored_only",
@@ -30,10 +29,11 @@ MARKS = {
 def main() -> None:
     text = SPEC.read_text("utf-8")
     for name, make in TABLES.items():
-        table = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        if len(table.findall(text)) != 1:
-            sys.exit(f"{SPEC}: no single table {name!r}")
-        text = table.sub(lambda found, make=make: found[1] + "\n".join(make()) + "\n" + found[2], text)
+        before, begin, rest = text.partition(f"<!-- generated: {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        if not begin or not end:
+            sys.exit(f"{SPEC}: no table {name!r}")
+        text = before + begin + "\n".join(make()) + "\n" + end + after
     SPEC.write_text(text, "utf-8")
 
 
@@ -182,9 +182,8 @@ def words(extension: str, value: Any) -> str:
     if extension not in enums:
         return ""
     names = schema.pool().FindEnumTypeByName(f"turnwire.v1.{enums[extension]}").values_by_number
-    return " " + " ".join(
-        names[each].name.rpartition("_")[2].lower() for each in (value if isinstance(value, tuple) else [value])
-    )
+    numbers: list[int] = list(value) if extension == "turnwire.v1.held_by" else [value]
+    return " " + " ".join(names[number].name.rpartition("_")[2].lower() for number in numbers)
 
 
 def flat(rules: Message, prefix: str) -> Iterator[str]:

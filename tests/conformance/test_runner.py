@@ -201,7 +201,10 @@ class TestEquality:
         right = encoded(binary=b"\x0a\x01x\xa2\x06\x00")
         assert difference(request, right, encoded(binary=b"\xa2\x06\x00\x0a\x01x")) is None
         assert difference(request, right, encoded(binary=b"\x0a\x01x")) == "unknown fields differ"
-        assert difference(request, right, encoded(binary=b"\x0a\x05x")) == "bytes that are no turnwire.v1.TextPart: 0a 05 78"
+        assert (
+            difference(request, right, encoded(binary=b"\x0a\x05x"))
+            == "bytes that are no turnwire.v1.TextPart: 0a 05 78"
+        )
 
     @pytest.mark.parametrize(
         ("one", "other", "equal"),

@@ -18,7 +18,7 @@ _ENTRY: Final = "turnwire.v1.Entry"
 
 
 def vectors() -> Iterator[conformance.Vector]:
-    """For each session of a file: its history, whole and half, its chain, and one entry of each kind as JSON and back."""
+    """For each session of a file: its history, whole and half, its chain, one entry of each kind as JSON and back."""
     for path in sorted(COMPAT.glob("*/*.turnwire")):
         for log in native.read(path, Report()):
             name = f"{path.parent.name}/{path.stem}/{log.session.id}"

@@ -28,7 +28,9 @@ def encoding(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     if "json" in tree:
         request.json = _text(tree["json"])
     else:
-        given = tree["hex"] if "hex" in tree else trees.message(make, tree["message"]).SerializeToString(deterministic=True)
+        given = (
+            tree["hex"] if "hex" in tree else trees.message(make, tree["message"]).SerializeToString(deterministic=True)
+        )
         request.binary = given + tree.get("and", b"")
     expected = conformance.Response()
     to_json = "to_json" in tree or tree.get("writes") == "json"
@@ -52,7 +54,11 @@ def rules(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     """``type``; ``message`` or ``hex``; ``ids``: stored or transient; ``role``: user or assistant; ``broken``: pairs of
     rule and path. Protovalidate has to find the same, as far as it can say it."""
     full_name = f"turnwire.v1.{tree['type']}"
-    data = tree["hex"] if "hex" in tree else trees.message(message_class(full_name), tree["message"]).SerializeToString(deterministic=True)
+    data = (
+        tree["hex"]
+        if "hex" in tree
+        else trees.message(message_class(full_name), tree["message"]).SerializeToString(deterministic=True)
+    )
     data += tree.get("and", b"")
     request = conformance.RulesRequest(message_type=full_name, message=data)
     if "ids" in tree:
@@ -71,7 +77,7 @@ def check(full_name: str, data: bytes, broken: list[tuple[str, str]], *, ids_kno
     message = schema.message_class(full_name).FromString(data)
     found: list[tuple[str, str]] = []
     for violation in _VALIDATOR.collect_violations(message):
-        proto = violation.proto
+        proto: Any = violation.proto
         path = _path(proto.field)
         oneof = proto.rule_id == "required" and not proto.field.elements[-1].field_number
         renamed = proto.rule_id == "enum.defined_only" or oneof

@@ -28,7 +28,9 @@ def fold(tree: Any) -> tuple[conformance.Request, conformance.Response]:
         _agree("shows", tree.get("shows"), logs.outline(history))
         _agree("title", tree.get("title", history.properties.title), history.properties.title)
         _agree("revert", tree.get("revert", 0), history.revert.revision)
-        summaries = {each.summary.message_id: each.summary.body for each in history.messages if each.HasField("summary")}
+        summaries = {
+            each.summary.message_id: each.summary.body for each in history.messages if each.HasField("summary")
+        }
         _agree("summaries", tree.get("summaries", {}), summaries)
     return conformance.Request(fold=request), expected
 

@@ -102,7 +102,9 @@ def _least(descriptor: Descriptor) -> Message:
     """A message with what it has to have. Of the kinds of part that is text, which any message may hold."""
     first = [each.fields[0] for each in _oneofs(descriptor) if standard.oneof_required(each)]
     members = {field.name for oneof in _oneofs(descriptor) for field in oneof.fields}
-    return _made(descriptor, [*first, *(each for each in descriptor.fields if each.name not in members and _needed(each))])
+    return _made(
+        descriptor, [*first, *(each for each in descriptor.fields if each.name not in members and _needed(each))]
+    )
 
 
 def _needed(field: FieldDescriptor) -> bool:

@@ -11,8 +11,8 @@ from turnwire.methods import METHODS
 
 
 def service(tree: Any) -> tuple[conformance.Request, conformance.Response]:
-    """``steps``: ``call`` with ``request`` (and ``and``: bytes behind it) and what it gives: ``reply`` (what it holds at
-    least; a stream's are merged) or ``refused``; or a ``condition``."""
+    """``steps``: ``call`` with ``request`` (and ``and``: bytes behind it) and what it gives, ``reply`` (what it holds
+    at least; a stream's are merged) or ``refused``; or a ``condition``."""
     request, expected = conformance.ServiceRequest(), conformance.ServiceResponse()
     for step in tree["steps"]:
         if "condition" in step:

@@ -48,17 +48,21 @@ class SourceError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    pass
+    """YAML with the tags of the sources."""
+
+    def hex(self, node: yaml.ScalarNode) -> bytes:
+        return bytes.fromhex(str(self.construct_scalar(node)))
+
+    def repeat(self, node: yaml.SequenceNode) -> Any:
+        what, times = self.construct_sequence(node, deep=True)
+        return what * times
+
+    def join(self, node: yaml.SequenceNode) -> str:
+        return "".join(self.construct_sequence(node, deep=True))
 
 
-def _list(loader: _Loader, node: yaml.Node) -> list[Any]:
-    assert isinstance(node, yaml.SequenceNode)
-    return list(loader.construct_sequence(node, deep=True))
-
-
-_Loader.add_constructor("!hex", lambda loader, node: bytes.fromhex(str(loader.construct_scalar(node))))
-_Loader.add_constructor("!repeat", lambda loader, node: (lambda pair: pair[0] * pair[1])(_list(loader, node)))
-_Loader.add_constructor("!join", lambda loader, node: type(_list(loader, node)[0])().join(_list(loader, node)))
+for _tag in (_Loader.hex, _Loader.repeat, _Loader.join):
+    _Loader.add_constructor(f"!{_tag.__name__}", _tag)
 
 
 def load(path: Path) -> Any:

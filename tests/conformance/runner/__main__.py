@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[3]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.runner", description=__doc__)
-    parser.add_argument("subjects", nargs="*", type=Path, help="folders with a subject.json; default: all that there are")
+    parser.add_argument(
+        "subjects", nargs="*", type=Path, help="folders with a subject.json; default: all that there are"
+    )
     parser.add_argument("--vector", action="append", default=[], metavar="PATTERN", help="only these, as mutation/*")
     parser.add_argument("--no-build", action="store_true", help="do not run what builds the subjects")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long an answer may take (default: 60)")
@@ -56,7 +58,9 @@ def table(rows: Sequence[tuple[Claim, Sequence[Result]]]) -> str:
     head = ["", *FEATURES]
     lines = [head]
     for claim, results in rows:
-        lines.append([claim.language, *(_cell([each for each in results if each.feature == name]) for name in FEATURES)])
+        lines.append(
+            [claim.language, *(_cell([each for each in results if each.feature == name]) for name in FEATURES)]
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     outcomes = Counter(result.outcome for _, results in rows for result in results)

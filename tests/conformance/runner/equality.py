@@ -153,7 +153,9 @@ def _reason(refusal: conformance.Refusal) -> str:
 
 
 def _shown(message: conformance.Response | conformance.CallResult) -> str:
-    kind = message.WhichOneof("response" if isinstance(message, conformance.Response) else "outcome")
+    kind = (
+        message.WhichOneof("response") if isinstance(message, conformance.Response) else message.WhichOneof("outcome")
+    )
     if kind == "refused":
         return f"a refusal: {_reason(message.refused)}"
     if kind == "error":

@@ -65,7 +65,7 @@ def feature(vector: conformance.Vector) -> str:
 
 
 def run(claim: Claim, vectors: Sequence[conformance.Vector], *, seconds: float = 60.0) -> list[Result]:
-    """Ask a subject all vectors of the features that it claims. A subject that cannot be started is an error of each."""
+    """Ask a subject all vectors of the features that it claims. One that cannot be started is an error of each."""
     subject = Subject(claim, seconds=seconds)
     results = [_one(subject, vector) for vector in vectors]
     try:

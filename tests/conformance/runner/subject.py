@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -122,7 +123,7 @@ class Subject:
         self._forget()
 
     def _start(self) -> conformance.HelloResponse:
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it is open as long as the process
         try:
             self._process = subprocess.Popen(
                 self.claim.command,
@@ -151,7 +152,12 @@ class Subject:
         data = request.SerializeToString()
         # A process that is silent is ended from beside, so that the read below comes to an end.
         late = threading.Event()
-        timer = threading.Timer(self._seconds, lambda: (late.set(), process.kill()))
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(self._seconds, end)
         timer.start()
         try:
             process.stdin.write(len(data).to_bytes(4, "big") + data)
@@ -184,10 +190,8 @@ class Subject:
         if self._process is not None:
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
-                    try:
+                    with contextlib.suppress(BrokenPipeError):
                         pipe.close()
-                    except BrokenPipeError:
-                        pass
         if self._stderr is not None:
             self._stderr.close()
         self._process = self._stderr = None

@@ -2,7 +2,7 @@
 
 ``check`` lists what is broken, ``require`` raises for it, ``references`` walks the ids of other things. The rules are
 compiled from the shipped descriptors: protovalidate's under protovalidate's own rule ids, and Turnwire's own, whose
-ids begin with ``turnwire.``; `proto/README.md` states those in numbered sentences.
+ids begin with ``turnwire.``; `docs/spec.md` states those in numbered sentences.
 
 Rules apply to a message after the server has filled in ids and times.
 """

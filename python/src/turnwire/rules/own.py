@@ -1,4 +1,4 @@
-"""Turnwire's own rules of single messages: what protovalidate cannot say. `proto/README.md` lists them by number.
+"""Turnwire's own rules of single messages: what protovalidate cannot say. `docs/spec.md` states them.
 
 The options of ``options.proto`` (``json``, ``stored_only``, ``held_by``) mark the fields; this module reads them and
 names the rules.

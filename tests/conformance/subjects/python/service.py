@@ -186,5 +186,6 @@ class _Bench:
         recorded_us = head.recorded.ToMicroseconds()
         after = digest.link(head.digest, head.revision + 1, recorded_us, _LATER_FIELD, payload)
         entry = v1.Entry(revision=head.revision + 1, recorded=head.recorded, digest=after)
-        await self._engine.restore(Caller(), session.id, [entry.SerializeToString() + wire.field(_LATER_FIELD, payload)])
-
+        await self._engine.restore(
+            Caller(), session.id, [entry.SerializeToString() + wire.field(_LATER_FIELD, payload)]
+        )

@@ -69,9 +69,7 @@ def assembly(request: conformance.AssemblyRequest) -> conformance.Prompt:
 
 
 def mutation(request: conformance.MutationRequest) -> conformance.Prompt:
-    editor = turnwire.PromptEditor(
-        request.items, base_prompt_id=request.base_prompt_id, fates=_Fates(request.fates)
-    )
+    editor = turnwire.PromptEditor(request.items, base_prompt_id=request.base_prompt_id, fates=_Fates(request.fates))
     editor.apply(*request.mutations)
     return _prompt(editor)
 
