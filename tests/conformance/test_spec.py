@@ -43,10 +43,7 @@ def test_every_reason_is_reached() -> None:
     reached = {vector.expected.refused.reason for vector in VECTORS if vector.expected.HasField("refused")}
     for vector in VECTORS:
         reached |= {result.refused.reason for result in vector.expected.service.results if result.HasField("refused")}
-    every = {number for name, number in v1.Reason.items()}
-    assert {v1.Reason.Name(number) for number in every - reached} == {"REASON_UNSPECIFIED"} - {
-        v1.Reason.Name(number) for number in reached
-    }
+    assert set(v1.Reason.values()) - {v1.Reason.REASON_UNSPECIFIED} <= reached
 
 
 def test_every_rule_of_turnwire_is_reached() -> None:
@@ -77,11 +74,6 @@ def test_vectors_are_made_anew_to_the_byte() -> None:
     made = making.make()
     assert sum(map(len, made.values())) < MOST_BYTES
     assert made == {path.name: path.read_bytes() for path in running.VECTORS.glob("*.binpb")}
-
-
-def test_no_vector_names_a_machine() -> None:
-    for path in running.VECTORS.glob("*.binpb"):
-        assert not re.search(rb"/(root|home|work)/", path.read_bytes())
 
 
 def test_tables_are_up_to_date(tmp_path: Path) -> None:

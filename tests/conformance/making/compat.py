@@ -3,51 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from google.protobuf import json_format
 
+from tests.compat import frozen
 from tests.conformance.making import history, logs
 from turnwire import v1
 from turnwire.conformance import v1 as conformance
-from turnwire.formats import Report, native
 
-COMPAT: Final = Path(__file__).parents[2] / "compat"
 _ENTRY: Final = "turnwire.v1.Entry"
 
 
 def vectors() -> Iterator[conformance.Vector]:
-    """For each session of a file: its history, whole and half, its chain, one entry of each kind as JSON and back."""
-    for path in sorted(COMPAT.glob("*/*.turnwire")):
-        for log in native.read(path, Report()):
-            name = f"{path.parent.name}/{path.stem}/{log.session.id}"
-            yield from _session(name, log.session.id, log.entries)
+    """For each session its history, whole and half, and its chain; each single entry as JSON, and from JSON."""
+    for path in frozen.SESSIONS:
+        log = frozen.log(path)
+        yield from _session(f"{path.parents[1].name}/{path.stem}", log.session.id, log.entries)
+    for version in frozen.VERSIONS:
+        for at, data in enumerate(frozen.entries(version)):
+            yield from _entry(f"{version.name}/entries/{at}", data)
 
 
 def _session(name: str, session_id: str, log: list[bytes]) -> Iterator[conformance.Vector]:
     for revision in (len(log) // 2, len(log)):
-        request = conformance.FoldRequest(entries=log, revision=revision)
+        fold = conformance.FoldRequest(entries=log, revision=revision)
         yield conformance.Vector(
             name=f"fold/compat/{name}/{revision}",
             sentences=["TW-LOG-001", "TW-ENC-010"],
-            request=conformance.Request(fold=request),
+            request=conformance.Request(fold=fold),
             expected=conformance.Response(fold=logs.history(log, revision, session_id)),
         )
-    request_, expected = history.log_digest(session_id, log)
-    yield conformance.Vector(
-        name=f"digest/compat/{name}", sentences=["TW-DIG-001"], request=request_, expected=expected
-    )
-    kinds: set[str] = set()
-    for data in log:
-        entry = v1.Entry.FromString(data)
-        kind = entry.WhichOneof("payload") or ""
-        if kind in kinds:
-            continue
-        kinds.add(kind)
-        text = json_format.MessageToJson(entry, indent=None, ensure_ascii=False, sort_keys=True)
-        yield _encoding(f"{name}/{kind}/to-json", conformance.EncodingRequest(message_type=_ENTRY, binary=data), text)
-        yield _encoding(f"{name}/{kind}/from-json", conformance.EncodingRequest(message_type=_ENTRY, json=text), data)
+    request, expected = history.log_digest(session_id, log)
+    yield conformance.Vector(name=f"digest/compat/{name}", sentences=["TW-DIG-001"], request=request, expected=expected)
+
+
+def _entry(name: str, data: bytes) -> Iterator[conformance.Vector]:
+    entry = v1.Entry.FromString(data)
+    # Members sorted, for the order of a map would be another in each process.
+    text = json_format.MessageToJson(entry, indent=None, ensure_ascii=False, sort_keys=True)
+    yield _encoding(f"{name}/to-json", conformance.EncodingRequest(message_type=_ENTRY, binary=data), text)
+    yield _encoding(f"{name}/from-json", conformance.EncodingRequest(message_type=_ENTRY, json=text), data)
 
 
 def _encoding(name: str, request: conformance.EncodingRequest, result: str | bytes) -> conformance.Vector:

@@ -54,7 +54,7 @@ class Vector(_message.Message):
     REQUEST_FIELD_NUMBER: _builtins.int
     EXPECTED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """The vector's name, unique over all files: the feature, a slash, and what it is about, in lower case with hyphens."""
+    """The vector's name, unique over all files: the feature, a slash, and what it is about."""
     @_builtins.property
     def sentences(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The ids of the sentences in docs/spec.md that it proves, at least one."""
