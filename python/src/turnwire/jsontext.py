@@ -56,7 +56,7 @@ def _scanner(**hooks: Any) -> Callable[[str, int], tuple[object, int]]:
 _scan = _scanner()
 _scan_long = _scanner(parse_int=str)
 
-_SHORT = 2 * MAX_DEPTH
+_SHORT = MAX_DEPTH
 _SPACE = " \t\n\r"
 # A string, closed or not: an unclosed one must match too, or looking for its end from each quote is quadratic.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
@@ -90,8 +90,8 @@ def check(text: str | bytes, *, obj: bool = False) -> JsonFault | None:
 
 def check_unicode(text: str, obj: bool) -> JsonFault | None:
     """`check` for a text that is known to be not empty and to be valid Unicode, as every protobuf string is."""
-    # The depth must be settled before the scanner runs, because it recurses. Each level has its two brackets, so that
-    # a short text, or one of few brackets, need not be looked at.
+    # The depth must be settled before the scanner runs, because it recurses. A short text, or one of few
+    # brackets, need not be looked at.
     if len(text) > _SHORT and text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
         return JsonFault(DEPTH, f"must nest at most {MAX_DEPTH} levels deep")
     try:

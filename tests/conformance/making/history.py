@@ -7,6 +7,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from google.protobuf.internal import encoder
+
 from tests.conformance.making import logs, trees
 from turnwire import errors, v1
 from turnwire.conformance import v1 as conformance
@@ -112,8 +114,32 @@ def prompt_digest(messages: Iterable[v1.PromptMessage]) -> bytes:
         for part in message.parts:
             bare = v1.PromptPart.FromString(part.SerializeToString())
             bare.id = ""
-            total.update(hashlib.sha256(bare.SerializeToString(deterministic=True)).digest())
+            total.update(hashlib.sha256(canonical(bare)).digest())
     return total.digest()
+
+
+def canonical(message: Any) -> bytes:
+    """The canonical bytes of a message, by the words of the spec: each field is serialized by itself."""
+    unknown = type(message)()
+    unknown.CopyFrom(message)
+    written = b""
+    for field, value in sorted(message.ListFields(), key=lambda each: each[0].number):
+        unknown.ClearField(field.name)
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        for item in sorted(value, key=lambda key: key.encode()) if is_map else value if field.is_repeated else [value]:
+            alone = type(message)()
+            if is_map:
+                getattr(alone, field.name)[item] = value[item]
+            elif field.is_repeated:
+                getattr(alone, field.name).append(item)
+            elif field.message_type is None:
+                setattr(alone, field.name, item)
+            if field.message_type is None or is_map:
+                written += alone.SerializeToString()
+                continue
+            inside = canonical(item)
+            written += encoder._VarintBytes(field.number << 3 | 2) + encoder._VarintBytes(len(inside)) + inside
+    return written + unknown.SerializeToString()
 
 
 def _payload(data: bytes) -> tuple[int, bytes]:

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from turnwire import errors, ids, rules, v1
-from turnwire.log import wire
+from turnwire.log import canonical, wire
 from turnwire.store.base import PutPart
 from turnwire.v1 import options_pb2
 
@@ -217,8 +217,8 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
         prepared.sealed = message.time.HasField("completed")
     payload = put.SerializeToString(deterministic=True)
     sizes = [*map(_SIZE, parts)]
-    places = _places(payload, message, sizes)
-    if places is None:  # a later schema's fields came behind the parts
+    places = None if any(map(canonical.has_map, parts)) else _places(payload, message, sizes)
+    if places is None:  # or a later schema's fields came behind the parts
         payload, places = _with_parts_last(put, message, parts)
     prepared.payload = payload
     start, (end, *offsets) = places
@@ -298,7 +298,7 @@ def _with_parts_last(
     put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, parts: list[v1.PromptPart]
 ) -> tuple[bytes, tuple[int, list[int]]]:
     """A put serialized piece by piece, and the places of header and parts in it. The put is of no use after that."""
-    stored = [part.SerializeToString(deterministic=True) for part in parts]
+    stored = [canonical.part(part) for part in parts]
     del message.parts[:]
     header = message.SerializeToString(deterministic=True)
     # The wrapper's other fields, unknown ones included, follow the message.
@@ -322,7 +322,7 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
     rules.require(put, path, stored=True)
     if put.before_id == part.id:
         raise _self(f"{path}.before_id")
-    stored = part.SerializeToString(deterministic=True)
+    stored = canonical.part(part)
     _check_size(len(stored), part_bytes, f"{path}.part")
     prepared = Prepared(PART, b"", path, owner_id=put.message_id, before_id=put.before_id)
     prepared.references = references(put, path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 
 from turnwire import v1
+from turnwire.log import canonical
 
 # The tag of PromptPart.id: field 1, length-delimited.
 _ID_TAG = v1.PromptPart.ID_FIELD_NUMBER << 3 | 2
@@ -58,7 +59,7 @@ class Part:
     @property
     def data(self) -> bytes:
         """The part's bytes with its id: as stored, else the deterministic serialization."""
-        return self._data or self.message.SerializeToString(deterministic=True)
+        return self._data or canonical.part(self.message)
 
     @property
     def sha256(self) -> bytes:
@@ -151,4 +152,4 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 def _rewritten(data: bytes) -> bytes:
     part = v1.PromptPart.FromString(data)
     part.ClearField("id")
-    return part.SerializeToString(deterministic=True)
+    return canonical.part(part)
