@@ -1,0 +1,143 @@
+package turnwire
+
+import (
+	"context"
+	_ "embed" // for the service config
+	"math"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	turnwirev1 "turnwire.dev/go/turnwire/v1"
+)
+
+//go:embed service_config.json
+var serviceConfig string
+
+// ServiceConfig is the published gRPC service config, as JSON: which methods are tried again when the server is not
+// there, and how. It is right for a client that gives its writing calls request ids, as [Client] does.
+func ServiceConfig() string { return serviceConfig }
+
+// Client is a connection to a server's sessions. The methods of the service are those of the schema; they return
+// errors that are an [*Error], and their writes bear request ids, so that what is tried again is done once. The
+// Read methods and Follow put together what the service streams in pieces.
+//
+// A Client is safe for use by several goroutines.
+type Client struct {
+	turnwirev1.SessionServiceClient
+
+	conn *grpc.ClientConn
+}
+
+// Dial makes a client of the server at a target, "HOST:PORT" or "unix:PATH"; it connects when the first call is made.
+//
+// The connection is without credentials unless options give some, keeps the service config that is published, and
+// looks every minute whether the server of a silent stream is still there. Options are set over these.
+func Dial(target string, options ...grpc.DialOption) (*Client, error) {
+	own := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		// The server's limits hold; a part can be as large as it allows.
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+	}
+	conn, err := grpc.NewClient(target, append(own, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	client := New(conn)
+	client.conn = conn
+	return client, nil
+}
+
+// New makes a client of a connection that the caller made and closes. It should have the config of [ServiceConfig].
+func New(conn grpc.ClientConnInterface) *Client {
+	return &Client{SessionServiceClient: turnwirev1.NewSessionServiceClient(safely{conn})}
+}
+
+// Close closes the connection that Dial made.
+func (c *Client) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	return c.conn.Close()
+}
+
+// safely is a connection whose writes bear request ids and whose errors have their reasons.
+type safely struct{ grpc.ClientConnInterface }
+
+func (s safely) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	return failure(ctx, s.ClientConnInterface.Invoke(ctx, method, withRequestID(args), reply, options...))
+}
+
+func (s safely) NewStream(
+	ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	stream, err := s.ClientConnInterface.NewStream(ctx, desc, method, options...)
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	return safeStream{stream, desc.ClientStreams}, nil
+}
+
+type safeStream struct {
+	grpc.ClientStream
+
+	// Such a stream is never sent again as a whole, so that a made-up id would only cost the server room.
+	sendsMany bool
+}
+
+func (s safeStream) SendMsg(message any) error {
+	if !s.sendsMany {
+		message = withRequestID(message)
+	}
+	return failure(s.Context(), s.ClientStream.SendMsg(message))
+}
+
+func (s safeStream) RecvMsg(message any) error {
+	return failure(s.Context(), s.ClientStream.RecvMsg(message))
+}
+
+// withRequestID returns a write with a request id, where it has none and a retry would not be told otherwise. The
+// message itself is not changed.
+func withRequestID(message any) any {
+	request, ok := message.(proto.Message)
+	if !ok {
+		return message
+	}
+	into := request.ProtoReflect()
+	field := into.Descriptor().Fields().ByName("request_id")
+	if field == nil || into.Has(field) || repeatsSafely(request) {
+		return message
+	}
+	made := shallow(into)
+	if create, is := made.Interface().(*turnwirev1.CreateSessionRequest); is && create.GetSessionId() == "" {
+		// A request id is scoped to the session, so that a session without an id could be created twice.
+		create.SessionId = newID("ses_")
+	}
+	made.Set(field, protoreflect.ValueOfString(newID("")))
+	return made.Interface()
+}
+
+// repeatsSafely tells whether a request can be sent twice without a request id: it writes nothing, or deltas alone,
+// whose offsets tell a retry.
+func repeatsSafely(message proto.Message) bool {
+	switch request := message.(type) {
+	case *turnwirev1.MutatePromptRequest:
+		return request.GetDryRun()
+	case *turnwirev1.RenderPromptRequest:
+		return !request.GetRecord()
+	case *turnwirev1.AppendRequest:
+		for _, entry := range request.GetEntries() {
+			if entry.GetDelta() == nil {
+				return false
+			}
+		}
+		return request.ExpectedRevision == nil
+	}
+	return false
+}
