@@ -80,6 +80,7 @@ func TestViolations(t *testing.T) {
 		"half a pair":       {extension(` {"a": "\ud83d", "a": 1e999} `), nil, nil},
 		"128 levels":        {extension(nested(128)), nil, nil},
 		"129 levels":        {extension(nested(129)), nil, []string{"extension.data_json turnwire.json.depth"}},
+		"129 levels, open":  {extension(strings.Repeat("[", 129)), nil, []string{"extension.data_json turnwire.json.depth"}},
 		"brackets in texts": {extension(`["` + strings.Repeat(`\"[`, 200) + `"]`), nil, nil},
 		"a list for an object": {
 			&turnwirev1.PromptPart{ExtraJson: " []", Kind: turnwire.Text("").Kind}, nil, []string{"extra_json turnwire.json.shape"},
