@@ -86,17 +86,12 @@ function writeField(writer: BinaryWriter, message: ReflectMessage, field: DescFi
   }
 }
 
-/**
- * Orders keys of maps as the service writes them, which protobuf's upb does: ascending by their bytes in UTF-8, but a key
- * that begins with all of another stands before it ("retry-after-ms" before "retry-after", the empty key last).
- */
+/** Orders keys of maps: ascending, strings by their bytes in UTF-8. */
 function compareKeys(a: unknown, b: unknown): number {
   if (typeof a !== "string" || typeof b !== "string") {
     return Number(a) - Number(b);
   }
-  const [one, other] = [Buffer.from(a), Buffer.from(b)];
-  const common = Math.min(one.length, other.length);
-  return one.compare(other, 0, common, 0, common) || other.length - one.length;
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 /** A top-level field of serialized bytes; `data` is the content of a length-delimited one, else empty. */
