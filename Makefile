@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do "$$p" -c
 
 VENV := .venv
 PINS := python/requirements-dev.txt
+BENCH_VENV := build/bench-venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
 
@@ -21,7 +22,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
 .PHONY: help setup pins generate vectors lint format format-check breaking types test fuzz test-typescript conformance \
-	bench demo proto-release clean
+	bench bench-pins bench-quick bench-opencode demo proto-release clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,8 +91,32 @@ test-typescript: setup ## Build clients/typescript, check it and run its tests o
 conformance: setup ## Build the clients of all languages and run the vectors through them; ARGS go to the runner
 	@python -m tests.conformance.runner $(ARGS)
 
-bench: setup ## Run the benchmarks
+bench: setup $(BENCH_VENV)/.installed ## Measure everything beside its limits and the peers; writes docs/benchmarks.md
 	@python -m bench $(ARGS)
+
+bench-quick: setup ## Compare a short run's ratios with bench/baseline.json; fails if one fell by more than 25 %
+	@python -m bench --quick $(ARGS)
+
+bench-opencode: setup ## Measure beside opencode's server, from npm
+	@python -m bench.opencode $(ARGS)
+
+# The peers' dependencies never enter .venv.
+$(BENCH_VENV)/.installed: bench/requirements.txt
+	@if ! cmp -s $< $@; then \
+		echo "building $(BENCH_VENV)"; \
+		"$(PYTHON)" -m venv --clear $(BENCH_VENV); \
+		$(BENCH_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $<; \
+		cp $< $@; \
+	fi
+	@touch $@
+
+bench-pins: ## Resolve bench/requirements.in anew into the pinned file
+	rm -rf build/pins
+	"$(PYTHON)" -m venv build/pins
+	build/pins/bin/python -m pip --disable-pip-version-check --quiet install --requirement bench/requirements.in
+	{ echo "# Exact versions of the peers' environment, from requirements.in by \`make bench-pins\`."; \
+	  build/pins/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip --exclude setuptools; } \
+	  > bench/requirements.txt
 
 demo: setup ## Import a real session, serve it, mutate its prompt, replay and verify it
 	@python -m turnwire.demo $(ARGS)

@@ -1,111 +1,135 @@
-"""``make bench``: runs every measurement in one go, prints a table, and writes ``build/bench.json``."""
+"""Measure everything in one run: ratios against the limits of this machine, and the peers.
+
+Writes build/bench.json, and docs/benchmarks.md after a whole run. --quick measures the limits alone, small, and holds
+the ratios against the committed ones in bench/baseline.json.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import os
-import platform
-import sqlite3
+import sys
 import tempfile
-from dataclasses import asdict, dataclass
+import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from bench import appends, imports, rendering, replay, validation
-from turnwire import __version__
-from turnwire.rendering import Dialect
+from bench import guard, machine, report
+from bench.children import ROOT, started
+from bench.context import Bench
+from bench.goals import judge
+from bench.peers import PEERS
+from bench.report import Run, by_key
+from bench.workloads import WORKLOADS
 
+#: Where the peers live; made by ``make bench``.
+PEERS_PYTHON = ROOT / "build" / "bench-venv" / "bin" / "python"
+RESULTS = ROOT / "build" / "bench.json"
+OPENCODE_RESULTS = ROOT / "build" / "bench-opencode.json"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure with its goal; ``good`` tells which way is better."""
-
-    name: str
-    value: float
-    goal: float
-    good: str  # "high" or "low"
-    note: str
-
-    @property
-    def reached(self) -> bool:
-        return self.value >= self.goal if self.good == "high" else self.value <= self.goal
+_ROUNDS = 7
+_QUICK_ROUNDS = 5
+_QUICK_SCALE = 0.1
 
 
-async def _measure(folder: Path, scale: float, console: Console) -> list[Figure]:
-    figures: list[Figure] = []
-
-    def add(figure: Figure) -> None:
-        figures.append(figure)
-        console.print(f"[dim]{figure.name}: {figure.value:.2f}[/dim]")
-
-    for parts in (1, 2, 8):
-        part = folder / f"singles{parts}"
-        part.mkdir()
-        single = await appends.singles(part, parts)
-        inside = (await appends.layers(parts))["check, plan and serialize"]
-        note = f"{single.ours_us:.0f} µs, raw {single.limit_us:.0f} µs; {inside:.0f} µs without the store"
-        add(Figure(f"embedded append of 2 KB in {parts} parts / raw SQLite", single.ratio, 0.6, "high", note))
-    growth = await appends.growth(folder, int(100_000 * scale))
-    note = f"{growth.ours_us:.0f} µs and {growth.limit_us:.0f} µs"
-    name = f"append at entry {int(100_000 * scale):,} / at entry 10, cost"
-    add(Figure(name, 1 / growth.ratio, 1.25, "low", note))
-    for parts in (1, 2, 8):
-        ratio = await appends.file_ratio(folder, parts)
-        add(Figure(f"file / payload bytes, 2 KB messages of {parts} parts", ratio, 1.4, "low", "after checkpoint"))
-    beside = await appends.delta_bytes(folder)
-    add(Figure("bytes on disk of a delta beside its text", beside, 80, "low", "each appended by itself"))
-    compared, size = await replay.replay(folder, int(10_000 * scale))
-    note = f"{1e6 / compared.ours_us:,.0f} messages/s, memory {1e6 / compared.limit_us:,.0f}; {size / 1e6:.0f} MB"
-    add(Figure(f"replay of {int(10_000 * scale):,} messages / from memory", compared.ratio, 0.5, "high", note))
-    imported = await imports.imports(folder, int(64_000_000 * scale))
-    note = f"{imported.resident / 1e6:.0f} MB resident for a database of {imported.source_bytes / 1e6:.0f} MB"
-    add(Figure("messages/s of an opencode database, imported into the store", imported.rate, 3000, "high", note))
-    for dialect in Dialect:
-        rendered = await rendering.rendering(dialect)
-        note = f"{rendered.ours_us * rendered.units / 1e3:.0f} ms"
-        name = f"1,000 messages assembled, mutated, rendered for {dialect.value} / json.dumps, cost"
-        add(Figure(name, 1 / rendered.ratio, 15, "low", note))
-    validated = validation.messages(folder, int(100_000 * scale))
-    note = f"{validated.messages / validated.clock:,.0f} messages/s; {validated.processor:.1f} s of the processor"
-    name = f"seconds to validate a file of {validated.messages:,} messages of 2 KB in 8 parts"
-    add(Figure(name, validated.clock, 30 * scale, "low", note))
-    share, rules_us, append_us = await validation.share_of_rules(folder)
-    note = f"{rules_us:.0f} of {append_us:.0f} µs"
-    add(Figure("share of the schema's rules in an append of 2 KB in 8 parts", share, 0.25, "low", note))
-    return figures
+async def measure(bench: Bench, names: list[str]) -> Run:
+    """Run workloads, one after another."""
+    described = machine.describe()
+    peers: dict[str, str] = {}
+    for name in PEERS if bench.peers is not None else ():
+        path = bench.folder / f"about-{name}.db"
+        async with started("bench.peers.worker", name, str(path), python=bench.peers or "") as process:
+            about = await process.ask("about")
+            peers[name] = f"{about['version']}, {about['journal']}"
+    run = Run(described, peers, [])
+    for at, name in enumerate(names, 1):
+        begun = time.monotonic()
+        bench.say(f"[{at}/{len(names)}] {name} …")
+        found = await WORKLOADS[name](bench)
+        run.results += found
+        for result in found:
+            for each in result.ratios:
+                bench.say(f"      {each.text}: {each.value:.2f}")
+        bench.say(f"      {time.monotonic() - begun:.0f} s")
+    return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the large measurements (1: as published)")
-    options = parser.parse_args()
-    console = Console(stderr=True)
+def main() -> int:
+    """Run the command line; returns its exit code."""
+    options = _options()
+    names = [name for name in WORKLOADS if not options.only or name in options.only]
+    scale = options.scale or (_QUICK_SCALE if options.quick else 1.0)
+    rounds = options.rounds or (_QUICK_ROUNDS if options.quick else _ROUNDS)
+    peers = None if options.quick or options.no_peers else options.peers
+    if peers is not None and not peers.exists():
+        print(f"the peers are not installed: {peers} is missing (make bench installs them, --no-peers does without)")
+        return 2
+    said = Console(stderr=True, highlight=False)
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="turnwire-bench-") as folder:
-        figures = asyncio.run(_measure(Path(folder), options.scale, console))
-    machine = {
-        "cpus": os.cpu_count(),
-        "processor": platform.machine(),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "turnwire": __version__,
-        "durability": "WAL, synchronous=FULL",
-    }
-    table = Table(title="Turnwire, ratios within one run", caption=str(machine))
-    for column in ("figure", "value", "goal", "reached", "how"):
-        table.add_column(column)
-    for figure in figures:
-        goal = f"{'≥' if figure.good == 'high' else '≤'} {figure.goal:g}"
-        table.add_row(figure.name, f"{figure.value:.2f}", goal, "yes" if figure.reached else "NO", figure.note)
-    Console().print(table)
-    out = Path("build/bench.json")
+        bench = Bench(Path(folder), scale, rounds, peers, lambda text: said.print(text, markup=False, soft_wrap=True))
+        run = asyncio.run(measure(bench, names))
+    said.print(f"measured in {time.monotonic() - begun:.0f} s")
+    out = RESULTS.with_stem("bench-quick") if options.quick else RESULTS
     out.parent.mkdir(exist_ok=True)
-    rows = [asdict(figure) | {"reached": figure.reached} for figure in figures]
-    out.write_text(json.dumps({"machine": machine, "figures": rows}, indent=1, ensure_ascii=False) + "\n")
+    out.write_text(json.dumps(run.dump(), indent=1, ensure_ascii=False) + "\n")
+    if options.write_baseline:
+        guard.write(run.ratios(), run.machine)
+        said.print(f"wrote {guard.BASELINE.relative_to(ROOT)}")
+        return 0
+    return _guarded(run, whole=not options.only) if options.quick else _told(run, options, whole=scale == 1)
+
+
+def _told(run: Run, options: argparse.Namespace, *, whole: bool) -> int:
+    """Print the tables, and write the document after a whole run with the peers."""
+    opencode = Run.load(json.loads(OPENCODE_RESULTS.read_text())) if OPENCODE_RESULTS.exists() else None
+    judged = judge(by_key([*run.ratios(), *(opencode.ratios() if opencode else ())]))
+    console = Console()
+    for table in (report.rows_table(run.results), report.ratios_table(run.ratios()), report.goals_table(judged)):
+        console.print(table)
+    if whole and run.peers and not options.only:
+        DOCUMENT.write_text(report.document(run, opencode))
+        console.print(f"wrote {DOCUMENT.relative_to(ROOT)} and {RESULTS.relative_to(ROOT)}")
+    return 1 if options.strict and any(each.met is False for each in judged) else 0
+
+
+def _guarded(run: Run, *, whole: bool) -> int:
+    """Hold the ratios against the committed ones; 1 if one fell, or was not measured any more in a whole run."""
+    try:
+        baseline = guard.read()
+    except FileNotFoundError:
+        print("there are no committed ratios; --write-baseline makes them")
+        return 2
+    compared = guard.compare(run.ratios(), baseline)
+    lost = guard.missing(run.ratios(), baseline) if whole else []
+    Console().print(report.guard_table(compared))
+    for key in lost:
+        print(f"not measured any more: {key}")
+    return 1 if lost or any(each.fell for each in compared) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=WORKLOADS, metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}")
+    parser.add_argument(
+        "--scale", type=float, help=f"size of the measurements (1: as published; quick: {_QUICK_SCALE})"
+    )
+    parser.add_argument("--rounds", type=int, help=f"rounds of each comparison ({_ROUNDS}; quick: {_QUICK_ROUNDS})")
+    parser.add_argument("--peers", type=Path, default=PEERS_PYTHON, metavar="PYTHON", help="the peers' interpreter")
+    parser.add_argument("--no-peers", action="store_true", help="measure without the peers")
+    parser.add_argument("--quick", action="store_true", help="small, without peers, against bench/baseline.json")
+    parser.add_argument(
+        "--write-baseline", action="store_true", help="with --quick: make the ratios the committed ones"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is not met")
+    options = parser.parse_args()
+    if options.write_baseline and (not options.quick or options.only or options.scale):
+        parser.error("--write-baseline goes with --quick, and with neither --only nor --scale")
+    return options
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from bench.imports import TABLES
+from bench.opencode_db import TABLES
 
 MORE_TABLES = (
     """CREATE TABLE project (id text PRIMARY KEY, worktree text NOT NULL, vcs text, name text, icon_url text,

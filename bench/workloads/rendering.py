@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 
 from bench import payloads
-from bench.rounds import Compared, compare
+from bench.context import Bench
+from bench.results import OURS, Ratio, Result, compared
+from bench.rounds import interleave
 from turnwire import v1
 from turnwire.prompt import History, Message, Part, assemble, message, mutate, text_part
 from turnwire.rendering import Dialect, render
 
 _CALL = '{"command": "sed -n 1,40p README.md", "description": "Read the beginning of the file"}'
+_MESSAGES = 1_000
 _SPENT = v1.Tokens(input=1200, output=80)
 
 
-async def rendering(dialect: Dialect, messages: int = 1_000, rounds: int = 9) -> Compared:
+async def renderings(bench: Bench) -> list[Result]:
+    """Each dialect."""
+    results = [await _rendering(bench, dialect, bench.scaled(_MESSAGES, 20)) for dialect in Dialect]
+    slowest = max((each for result in results for each in result.ratios), key=lambda each: each.value)
+    text = "1,000 messages assembled, mutated, rendered / json.dumps, cost, slowest dialect"
+    results[-1].ratios.append(Ratio("render.slowest", text, slowest.value, "low", guarded=False))
+    return results
+
+
+async def _rendering(bench: Bench, dialect: Dialect, messages: int) -> Result:
     """Assemble, mutate and render ``messages`` stored messages of 2 KB in eight parts; the limit dumps the body.
 
     The history is given as the store gives it: each part as its own bytes, not parsed yet.
@@ -39,13 +51,20 @@ async def rendering(dialect: Dialect, messages: int = 1_000, rounds: int = 9) ->
 
     body = json.loads(whole())
 
-    async def ours(_: int) -> None:
+    async def ours(_: int) -> float:
         whole()
+        return messages
 
-    async def limit(_: int) -> None:
+    async def limit(_: int) -> float:
         json.dumps(body)
+        return messages
 
-    return await compare(ours, limit, rounds=rounds, units=1)
+    sides = await interleave({OURS: ours, "json.dumps": limit}, bench.rounds)
+    key, title = f"render.{dialect.value}", f"{messages:,} messages assembled, mutated, rendered for {dialect.value}"
+    result = compared(key, title, "messages", sides, limits={"json.dumps": ""})
+    (rate,) = result.ratios
+    result.ratios = [Ratio(f"{key}/json.dumps", f"{title} / json.dumps of the body, cost", 1 / rate.value, "low")]
+    return result
 
 
 def _user(at: int) -> tuple[v1.User, list[v1.PromptPart]]:

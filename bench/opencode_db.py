@@ -1,15 +1,10 @@
-"""Importing a database of opencode: messages a second into the embedded store, and the memory that it takes."""
+"""Databases of opencode: one recorded session over and over, with ids of its own each time."""
 
 from __future__ import annotations
 
 import json
 import re
-import resource
 import sqlite3
-import subprocess
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +30,7 @@ TABLES = (
     "CREATE INDEX part_session_idx ON part (session_id)",
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """One import: messages, the seconds it took, those of processors in both processes together (a machine that does
-    other things too gives them late), bytes of the source, and the most resident memory in bytes."""
-
-    messages: int
-    seconds: float
-    processor_seconds: float
-    source_bytes: int
-    resident: int
-
-    @property
-    def rate(self) -> float:
-        """Messages a second."""
-        return self.messages / self.seconds
+_LATER_MS = 3_600_000  # from one repetition of a session's messages to the next
 
 
 def make_database(path: Path, size: int, *, rounds: int = 12) -> int:
@@ -64,23 +44,50 @@ def make_database(path: Path, size: int, *, rounds: int = 12) -> int:
         db.execute(statement)
     messages = number = written = 0
     while written < size:
-        renamed = _renamed(text, number)
-        info = renamed["info"]
-        _insert_session(db, info)
-        for again in range(rounds):
-            for message in _renamed(text, number, again)["messages"] if again else renamed["messages"]:
-                head = message["info"] | {"sessionID": info["id"]}
-                written += _insert_message(db, info["id"], head, message["parts"])
-                messages += 1
+        found, size_of = _insert(db, text, number, rounds)
+        messages += found
+        written += size_of
         number += 1
     db.execute("COMMIT")
     db.close()
     return messages
 
 
+def add_session(path: Path, least: int) -> tuple[str, int]:
+    """Write one session of at least so many messages into a database that opencode has made.
+
+    Returns the session's id, and how many messages it has.
+    """
+    text = SESSION.read_text()
+    document = json.loads(text)
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("BEGIN")
+    info = document["info"]
+    project = {"id": info["projectID"], "worktree": info["directory"], "sandboxes": "[]", "time_created": 0}
+    _insert_row(db, "INSERT OR IGNORE", "project", project | {"time_updated": 0})
+    messages, _ = _insert(db, text, 0, -(-least // len(document["messages"])))
+    db.execute("COMMIT")
+    db.close()
+    return _renamed(text, 0)["info"]["id"], messages
+
+
+def _insert(db: sqlite3.Connection, text: str, number: int, rounds: int) -> tuple[int, int]:
+    """One session; returns how many messages it has, and their bytes."""
+    info = _renamed(text, number)["info"]
+    _insert_session(db, info)
+    messages = written = 0
+    for again in range(rounds):
+        for message in _renamed(text, number, again)["messages"]:
+            times = {name: time + again * _LATER_MS for name, time in message["info"]["time"].items()}
+            head = message["info"] | {"sessionID": info["id"], "time": times}
+            written += _insert_message(db, info["id"], head, message["parts"])
+            messages += 1
+    return messages, written
+
+
 def _renamed(text: str, number: int, again: int = 0) -> Any:
     """The session with other ids of the same length, in the same order."""
-    mark = f"{number:06d}{again:03d}"
+    mark = f"{number:05d}{again:04d}"
     return json.loads(_ID.sub(lambda found: f'"{found[1][: -len(mark)]}{mark}"', text))
 
 
@@ -96,8 +103,12 @@ def _insert_session(db: sqlite3.Connection, info: dict[str, Any]) -> None:
         "time_created": info["time"]["created"],
         "time_updated": info["time"]["updated"],
     }
-    names = ",".join(columns)
-    db.execute(f"INSERT INTO session ({names}) VALUES ({','.join('?' * len(columns))})", tuple(columns.values()))
+    _insert_row(db, "INSERT", "session", columns)
+
+
+def _insert_row(db: sqlite3.Connection, how: str, table: str, columns: dict[str, Any]) -> None:
+    names, marks = ",".join(columns), ",".join("?" * len(columns))
+    db.execute(f"{how} INTO {table} ({names}) VALUES ({marks})", tuple(columns.values()))
 
 
 def _insert_message(db: sqlite3.Connection, session_id: str, head: dict[str, Any], parts: list[dict[str, Any]]) -> int:
@@ -112,35 +123,3 @@ def _insert_message(db: sqlite3.Connection, session_id: str, head: dict[str, Any
         db.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", (part["id"], name, session_id, created, created, data))
         size += len(data)
     return size
-
-
-async def imports(folder: Path, size: int = 64_000_000) -> Imported:
-    """Import a database of about ``size`` bytes, in a process of its own whose memory counts from nothing."""
-    source = folder / "opencode.db"
-    messages = make_database(source, size)
-    code = "import asyncio, sys; from bench import imports; asyncio.run(imports.run(*sys.argv[1:]))"
-    command = [sys.executable, "-c", code, str(source), str(folder / "imported.db")]
-    ran = subprocess.run(command, capture_output=True, check=True, text=True)
-    seconds, processor, resident, found = ran.stdout.split()
-    assert int(found) == messages, (found, messages)
-    return Imported(messages, float(seconds), float(processor), source.stat().st_size, int(resident))
-
-
-async def run(source: str, target: str) -> None:
-    """Import one database, and print seconds, processor seconds, resident bytes and how many messages came."""
-    import turnwire
-    from turnwire.formats import Outcome, Report
-    from turnwire.formats.opencode import OPENCODE
-    from turnwire.formats.pipeline import bring
-
-    report = Report()
-    begun = time.perf_counter()
-    async with turnwire.open(target) as store:
-        async for _ in bring(store, OPENCODE, OPENCODE.sources(Path(source), report), report):
-            pass
-    seconds = time.perf_counter() - begun
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    processor = sum(one.ru_utime + one.ru_stime for one in used)
-    # The larger of the two processes counts twice, so that it is no less than what both took at any time.
-    resident = 2 * max(one.ru_maxrss for one in used) * 1024
-    print(seconds, processor, resident, report.total(Outcome.IMPORTED, "message"))

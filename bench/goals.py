@@ -1,0 +1,80 @@
+"""The goals: one table of ratios that this project holds itself to, and what was measured beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench.peers import PEERS
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One ratio with the figure that it must reach: at least for ``better`` high, at most for low.
+
+    ``key`` is that of a `bench.results.Ratio`. Where it ends in ``/peers`` the least of the ratios against all peers
+    counts, that is the one against the fastest. ``obstacle``: what stands in the way while it is not met.
+    """
+
+    key: str
+    text: str
+    bound: float
+    better: Literal["high", "low"] = "high"
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A goal and what was measured; None if this run did not measure it."""
+
+    goal: Goal
+    value: float | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None if it was not measured."""
+        if self.value is None:
+            return None
+        return self.value >= self.goal.bound if self.goal.better == "high" else self.value <= self.goal.bound
+
+    @property
+    def word(self) -> str:
+        """The verdict for a table."""
+        return {True: "met", False: "not met", None: "not measured"}[self.met]
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"key": self.goal.key, "bound": self.goal.bound, "value": self.value, "met": self.met}
+
+
+GOALS: tuple[Goal, ...] = (
+    Goal("append.unary.64/echo", "append by 64 callers, durable and validated / echo", 0.5),
+    Goal("append.stream/echo", "AppendStream / unary echo by 64 callers", 1.2),
+    Goal("append.batch.100/raw SQLite", "batches of 100 through gRPC / raw SQLite executemany", 0.25),
+    Goal("embedded.single/raw SQLite", "embedded single append / raw SQLite", 0.75),
+    Goal("embedded.batch.100/raw SQLite", "embedded batches of 100 / raw SQLite executemany", 0.3),
+    Goal("replay.10000/memory", "replay of 10,000 messages through gRPC / the same bytes from memory", 0.65),
+    Goal("replay.10000/peers", "replay of 10,000 messages through gRPC / the fastest peer in its own process", 3.0),
+    Goal("opencode.10000/opencode", "10,000 messages of one session / opencode's server", 20.0),
+    Goal("growth.append", "cost of an append at entry 100,000 / at entry 10", 1.25, "low"),
+    Goal("growth.bytes", "file after a checkpoint / payload bytes, at 100,000 entries", 1.3, "low"),
+    Goal("tail.stopped", "writers beside a stopped tail reader / without it", 0.9),
+    Goal("tail.slow", "writers beside a slow tail reader / without it", 0.9),
+    # Of earlier work.
+    Goal("growth.delta", "bytes on disk of a delta beside its text", 80.0, "low"),
+    Goal("import.rate", "messages/s of an opencode database, imported into the store", 3000.0),
+    Goal("render.slowest", "1,000 messages assembled, mutated, rendered / json.dumps, cost", 15.0, "low"),
+)
+
+
+def judge(ratios: Mapping[str, float], goals: tuple[Goal, ...] = GOALS) -> list[Judged]:
+    """Hold what was measured, by key, against the goals."""
+    return [Judged(goal, _value(goal.key, ratios)) for goal in goals]
+
+
+def _value(key: str, ratios: Mapping[str, float]) -> float | None:
+    if not key.endswith("/peers"):
+        return ratios.get(key)
+    workload = key.removesuffix("peers")
+    return min((ratios[workload + peer] for peer in PEERS if workload + peer in ratios), default=None)

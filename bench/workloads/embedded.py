@@ -1,0 +1,71 @@
+"""Appends in one process, through `turnwire.open`, against raw SQLite and the peers in a process of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import turnwire
+from bench import payloads
+from bench.context import Bench, peer_work, texts
+from bench.raw import Raw
+from bench.results import OURS, Result, compared
+from bench.rounds import Work, interleave
+
+_SINGLES = 200
+_BATCHES = {10: 40, 100: 8, 1000: 2}
+_PEER_MESSAGES = {1: 60, 10: 100, 100: 200, 1000: 1000}
+_NO_BATCHES = {"google-adk"}
+
+
+async def embedded(bench: Bench) -> list[Result]:
+    """Single appends of 2 KB messages in one, two and eight parts, and batches of those in two."""
+    results: list[Result] = []
+    for parts in (2, 1, 8):
+        key = "embedded.single" if parts == 2 else f"embedded.single.parts{parts}"
+        title = f"embedded append of 2 KB in {parts} {'part' if parts == 1 else 'parts'}"
+        results.append(await _appends(bench, key, title, parts, bench.scaled(_SINGLES, 20), 1, peers=parts == 2))
+    for batch, count in _BATCHES.items():
+        title = f"embedded batches of {batch:,}"
+        results.append(await _appends(bench, f"embedded.batch.{batch}", title, 2, bench.scaled(count), batch))
+    return results
+
+
+async def _appends(
+    bench: Bench, key: str, title: str, parts: int, count: int, batch: int, *, peers: bool = True
+) -> Result:
+    """``count`` appends a round, of ``batch`` messages each; the units are messages."""
+    raw = Raw(bench.folder / f"{key}-raw.db")
+    made = [payloads.message(parts) for _ in range(count * batch)]
+    sizes = [each.assistant.ByteSize() for each in made]  # those of all rounds, since ids have one length
+    async with turnwire.open(bench.folder / f"{key}.db") as store, bench.peer_processes(key) as processes:
+        await store.append("s", [payloads.turn()], create=True)
+
+        def ours() -> Work:
+            waiting = [payloads.message(parts) for _ in range(count * batch * (bench.rounds + 1))]
+
+            async def work(at: int) -> float:
+                first = at * count * batch
+                for begin in range(first, first + count * batch, batch):
+                    await store.append("s", waiting[begin : begin + batch])
+                return count * batch
+
+            return work
+
+        def limit(write: Callable[[], None]) -> Work:
+            async def work(_: int) -> float:
+                write()
+                return count * batch
+
+            return work
+
+        write = (lambda: raw.singles(sizes)) if batch == 1 else (lambda: raw.batches(sizes, batch))
+        works = {OURS: ours(), "raw SQLite": limit(write)}
+        if peers:
+            few = bench.scaled(_PEER_MESSAGES[batch] // batch)
+            for peer, each in processes.items():
+                if batch > 1 and peer in _NO_BATCHES:
+                    continue
+                works[peer] = peer_work(each, texts(parts, 2048), callers=1, count=few, batch=batch)
+        sides = await interleave(works, bench.rounds)
+    raw.close()
+    return compared(key, title, "messages", sides, limits={"raw SQLite": f"{title} / raw SQLite"})
