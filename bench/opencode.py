@@ -117,6 +117,7 @@ async def _address(server: asyncio.subprocess.Process) -> str:
 def _get(url: str, times: int) -> Round:
     """Read an address to the last byte; nothing is parsed on this side."""
     latencies: list[float] = []
+    body = b""
     for _ in range(times):
         begun = time.perf_counter()
         with urllib.request.urlopen(url, timeout=300) as response:
