@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import children, payloads
-from bench.children import Child, Each, ask_all, joined
+from bench.children import Child, ask_all, joined
 from bench.peers import PEERS
 from bench.rounds import Round, Work
 
@@ -65,7 +65,7 @@ class Bench:
                 path = self.folder / f"{name}-{peer}.db"
                 starting = children.several(count, "bench.peers.worker", peer, str(path), python=self.peers or "")
                 found[peer] = await stack.enter_async_context(starting)
-                await found[peer][0].ask("about")  # makes the tables, before the others come
+                await found[peer][0].ask("about")  # makes the tables before the others come
             yield found
 
 
@@ -119,10 +119,11 @@ def peer_work(
     processes: Sequence[Child], messages: list[list[str]], *, callers: int, count: int, batch: int = 1
 ) -> Work:
     """Rounds of appends by ``callers`` in each process of a peer, each to a session of its own."""
-    names = Each([[f"s{process}.{caller}" for caller in range(callers)] for process in range(len(processes))])
+    names = [[f"s{process}.{caller}" for caller in range(callers)] for process in range(len(processes))]
 
     async def work(_: int) -> Round:
-        await ask_all(processes, "prepare", sessions=names, messages=messages, count=count, batch=batch)
+        for process, own in zip(processes, names, strict=True):  # not at once: a peer may lock others out meanwhile
+            await process.ask("prepare", sessions=own, messages=messages, count=count, batch=batch)
         return joined(await ask_all(processes, "append"))
 
     return work

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from bench.rounds import Round
 
 
 class Raw:
@@ -16,20 +19,27 @@ class Raw:
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, payload BLOB NOT NULL)")
 
-    def singles(self, sizes: Sequence[int]) -> None:
+    def singles(self, sizes: Sequence[int]) -> Round:
         """A transaction for each row."""
-        for size in sizes:
+        rows = [(b"x" * size,) for size in sizes]
+        marks = [time.perf_counter()]
+        for row in rows:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("INSERT INTO entry (payload) VALUES (?)", (b"x" * size,))
+            self._db.execute("INSERT INTO entry (payload) VALUES (?)", row)
             self._db.execute("COMMIT")
+            marks.append(time.perf_counter())
+        return Round.between(marks, len(sizes))
 
-    def batches(self, sizes: Sequence[int], batch: int) -> None:
+    def batches(self, sizes: Sequence[int], batch: int) -> Round:
         """A transaction and one ``executemany`` for each ``batch`` rows."""
-        for at in range(0, len(sizes), batch):
+        rows = [(b"x" * size,) for size in sizes]
+        marks = [time.perf_counter()]
+        for at in range(0, len(rows), batch):
             self._db.execute("BEGIN IMMEDIATE")
-            rows = ((b"x" * size,) for size in sizes[at : at + batch])
-            self._db.executemany("INSERT INTO entry (payload) VALUES (?)", rows)
+            self._db.executemany("INSERT INTO entry (payload) VALUES (?)", rows[at : at + batch])
             self._db.execute("COMMIT")
+            marks.append(time.perf_counter())
+        return Round.between(marks, len(sizes))
 
     def close(self) -> None:
         """Let go of the file."""

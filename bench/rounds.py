@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -26,6 +27,11 @@ class Round:
     def rate(self) -> float:
         """Units a second."""
         return self.units / self.seconds
+
+    @classmethod
+    def between(cls, marks: Sequence[float], units: float) -> Round:
+        """The round of calls one after another; ``marks``: the clock before the first and after each."""
+        return cls(units, marks[-1] - marks[0], [after - before for before, after in itertools.pairwise(marks)])
 
 
 #: A work gets the number of its round, and may time itself; whoever returns a number of units is timed from outside.

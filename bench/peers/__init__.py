@@ -14,7 +14,7 @@ PEERS: dict[str, str] = {
     "langgraph": (
         "LangGraph `SqliteSaver` on a connection with synchronous=FULL (WAL is its own): one checkpoint for each "
         "append, which holds all messages so far, as a graph over a messages channel writes it. Every caller's thread "
-        "begins empty in every round, so that its figures are those of short sessions."
+        "begins empty in every round, so that its figures are those of short sessions. It reads a session as a whole."
     ),
     "google-adk": (
         "Google ADK `DatabaseSessionService` on an engine of ours with WAL and synchronous=FULL: `append_event`, "

@@ -17,7 +17,7 @@ class Peer(Protocol):
         ...
 
     async def journal(self) -> str:
-        """The journal mode and the level of synchronous that its writes run with."""
+        """Make the tables; returns the journal mode and the level of synchronous that its writes run with."""
         ...
 
     async def open(self, session: str) -> None:

@@ -31,6 +31,7 @@ class GoogleAdk:
         return f"google-adk {version('google-adk')}"
 
     async def journal(self) -> str:
+        await self._service.prepare_tables()
         async with self._engine.connect() as db:
             mode = (await db.execute(text("PRAGMA journal_mode"))).scalar()
             level = (await db.execute(text("PRAGMA synchronous"))).scalar()

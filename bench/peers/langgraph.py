@@ -26,7 +26,6 @@ class LangGraph:
         self._db = sqlite3.connect(path, check_same_thread=False, timeout=10)
         self._db.execute("PRAGMA synchronous = FULL")
         self._saver = SqliteSaver(self._db)
-        self._saver.setup()
         self._states: dict[str, tuple[dict[str, Any], list[Any]]] = {}
         self._numbers = count()
 
@@ -34,6 +33,7 @@ class LangGraph:
         return f"langgraph-checkpoint-sqlite {version('langgraph-checkpoint-sqlite')}"
 
     async def journal(self) -> str:
+        self._saver.setup()
         (mode,), (level,) = (self._db.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous"))
         return f"journal_mode={mode}, synchronous={level}, set on the connection that it is given"
 

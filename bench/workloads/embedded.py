@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 
 import turnwire
 from bench import payloads
 from bench.context import Bench, peer_work, texts
 from bench.raw import Raw
 from bench.results import OURS, Result, compared
-from bench.rounds import Work, interleave
+from bench.rounds import Round, Work, interleave
 
 _SINGLES = 200
 _BATCHES = {10: 40, 100: 8, 1000: 2}
+_LEAST = 300  # messages in a round of batches
 _PEER_MESSAGES = {1: 60, 10: 100, 100: 200, 1000: 1000}
 _NO_BATCHES = {"google-adk"}
 
@@ -23,10 +24,14 @@ async def embedded(bench: Bench) -> list[Result]:
     for parts in (2, 1, 8):
         key = "embedded.single" if parts == 2 else f"embedded.single.parts{parts}"
         title = f"embedded append of 2 KB in {parts} {'part' if parts == 1 else 'parts'}"
-        results.append(await _appends(bench, key, title, parts, bench.scaled(_SINGLES, 20), 1, peers=parts == 2))
+        results.append(await _appends(bench, key, title, parts, bench.scaled(_SINGLES, 100), 1, peers=parts == 2))
     for batch, count in _BATCHES.items():
         title = f"embedded batches of {batch:,}"
-        results.append(await _appends(bench, f"embedded.batch.{batch}", title, 2, bench.scaled(count), batch))
+        results.append(
+            await _appends(
+                bench, f"embedded.batch.{batch}", title, 2, max(bench.scaled(count), _LEAST // batch, 1), batch
+            )
+        )
     return results
 
 
@@ -43,23 +48,20 @@ async def _appends(
         def ours() -> Work:
             waiting = [payloads.message(parts) for _ in range(count * batch * (bench.rounds + 1))]
 
-            async def work(at: int) -> float:
+            async def work(at: int) -> Round:
                 first = at * count * batch
+                marks = [time.perf_counter()]
                 for begin in range(first, first + count * batch, batch):
                     await store.append("s", waiting[begin : begin + batch])
-                return count * batch
+                    marks.append(time.perf_counter())
+                return Round.between(marks, count * batch)
 
             return work
 
-        def limit(write: Callable[[], None]) -> Work:
-            async def work(_: int) -> float:
-                write()
-                return count * batch
+        async def limit(_: int) -> Round:
+            return raw.singles(sizes) if batch == 1 else raw.batches(sizes, batch)
 
-            return work
-
-        write = (lambda: raw.singles(sizes)) if batch == 1 else (lambda: raw.batches(sizes, batch))
-        works = {OURS: ours(), "raw SQLite": limit(write)}
+        works: dict[str, Work] = {OURS: ours(), "raw SQLite": limit}
         if peers:
             few = bench.scaled(_PEER_MESSAGES[batch] // batch)
             for peer, each in processes.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import turnwire
@@ -39,10 +40,12 @@ async def _cost(bench: Bench) -> Result:
         def work(names: list[str]) -> Work:
             waiting = [(name, [payloads.message()]) for name in names]
 
-            async def run(at: int) -> float:
+            async def run(at: int) -> Round:
+                marks = [time.perf_counter()]
                 for name, entries in waiting[at * _EACH : (at + 1) * _EACH]:
                     await store.append(name, entries)
-                return _EACH
+                    marks.append(time.perf_counter())
+                return Round.between(marks, _EACH)
 
             return run
 
@@ -79,9 +82,11 @@ async def _peers_cost(bench: Bench, result: Result) -> None:
             last = _side(latencies[-_PEER_EACH:])
             result.rows.append(Row.of(peer, "peer", first, f"at entry {_PEER_EACH}"))
             result.rows.append(Row.of(peer, "peer", last, f"at entry {entries:,}"))
-            size = _file_bytes(bench.folder / f"growth-{peer}.db") / (entries * 2048)
-            text = f"{peer}: bytes of the file / bytes of the texts at {entries:,} entries"
-            result.ratios.append(Ratio(f"growth.bytes/{peer}", text, size, "low", guarded=False))
+    for peer in peers:  # whose processes have closed their files
+        entries = bench.scaled(_PEER_ENTRIES[peer], 3 * _PEER_EACH)
+        size = _file_bytes(bench.folder / f"growth-{peer}.db") / (entries * 2048)
+        text = f"{peer}: bytes of the file / bytes of the texts at {entries:,} entries"
+        result.ratios.append(Ratio(f"growth.bytes/{peer}", text, size, "low", guarded=False))
 
 
 def _side(latencies: list[float]) -> Side:

@@ -34,6 +34,7 @@ async def imports(bench: Bench) -> list[Result]:
         return done
 
     async def limit(at: int) -> float:
+        # Timed from outside, reading and parsing included.
         _copy(source, bench.folder / f"copied{at}.db")
         return messages
 

@@ -18,6 +18,7 @@ from turnwire import methods, v1
 
 #: Google ADK takes events one by one, and reads as fast per message from a session of this length.
 _ADK_MOST = 1000
+_LEAST = 1000  # messages below which a session is not made smaller
 _LAST_TURNS = 2
 
 
@@ -42,7 +43,7 @@ _READS = (
 async def reads(bench: Bench) -> list[Result]:
     """Replay of 10, 1,000 and 10,000 messages and of the last 20 of 10,000, and the prompt of 1,000."""
     results: list[Result] = []
-    sizes = {each.messages: bench.scaled(each.messages, 10) // 10 * 10 for each in _READS}
+    sizes = {each.messages: min(each.messages, bench.scaled(each.messages, _LEAST)) // 10 * 10 for each in _READS}
     path = bench.folder / "reads.db"
     async with turnwire.open(path) as store:
         for messages, size in sizes.items():

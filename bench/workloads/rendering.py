@@ -19,7 +19,7 @@ _SPENT = v1.Tokens(input=1200, output=80)
 
 async def renderings(bench: Bench) -> list[Result]:
     """Each dialect."""
-    results = [await _rendering(bench, dialect, bench.scaled(_MESSAGES, 20)) for dialect in Dialect]
+    results = [await _rendering(bench, dialect, bench.scaled(_MESSAGES, 200)) for dialect in Dialect]
     slowest = max((each for result in results for each in result.ratios), key=lambda each: each.value)
     text = "1,000 messages assembled, mutated, rendered / json.dumps, cost, slowest dialect"
     results[-1].ratios.append(Ratio("render.slowest", text, slowest.value, "low", guarded=False))

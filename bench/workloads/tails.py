@@ -35,7 +35,7 @@ async def tails(bench: Bench) -> list[Result]:
 
 async def _fan_out(bench: Bench, server: Served) -> Result:
     session, kept = "tail.fanout", "tail.bin"
-    each = bench.scaled(_ENTRIES // _CALLERS, 2)
+    each = bench.scaled(_ENTRIES // _CALLERS, 5)
     count = each * _CALLERS
     async with (
         bench.clients(server, 1) as (writer,),
@@ -94,7 +94,7 @@ async def _stalled(bench: Bench, server: Served) -> Result:
         await ask_all(writers, "begin", sessions=[session] * (_CALLERS // 2))
         for _ in range(bench.scaled(_BEFORE, 500) // 100):
             await client.append(session, [payloads.message() for _ in range(100)])
-        write = client_work(writers, bench.scaled(_WATCHED // _CALLERS, 2))
+        write = client_work(writers, bench.scaled(_WATCHED // _CALLERS, 25))
 
         def beside(how: str, reader: Child) -> Work:
             async def work(at: int) -> Round | float:

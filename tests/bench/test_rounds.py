@@ -66,6 +66,11 @@ def test_a_side_pools_the_calls_of_its_rounds() -> None:
     assert side((1, 1)).percentiles() is None
 
 
+def test_calls_one_after_another_are_timed_between_marks() -> None:
+    made = Round.between([1.0, 1.5, 3.5], units=20)
+    assert (made.seconds, made.latencies, made.rate) == (2.5, [0.5, 2.0], 8.0)
+
+
 async def test_works_take_turns_and_the_first_round_does_not_count() -> None:
     seen: list[tuple[str, int]] = []
 
