@@ -61,6 +61,8 @@ GOALS: tuple[Goal, ...] = (
     Goal("growth.bytes", "file after a checkpoint / payload bytes, at 100,000 entries", 1.3, "low"),
     Goal("tail.stopped", "writers beside a stopped tail reader / without it", 0.9),
     Goal("tail.slow", "writers beside a slow tail reader / without it", 0.9),
+    Goal("validate.seconds", "seconds to validate 100,000 messages of 2 KB", 30.0, "low"),
+    Goal("rules.share", "share of the rules in the processor's time of an append of eight parts", 0.25, "low"),
     # Of earlier work.
     Goal("growth.delta", "bytes on disk of a delta beside its text", 80.0, "low"),
     Goal("import.rate", "messages/s of an opencode database, imported into the store", 3000.0),

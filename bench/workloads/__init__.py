@@ -14,6 +14,7 @@ from bench.workloads.reads import reads
 from bench.workloads.rendering import renderings
 from bench.workloads.starting import starting
 from bench.workloads.tails import tails
+from bench.workloads.validation import validation
 
 Workload = Callable[[Bench], Awaitable[list[Result]]]
 
@@ -26,5 +27,6 @@ WORKLOADS: dict[str, Workload] = {
     "growth": growth,
     "imports": imports,
     "rendering": renderings,
+    "validation": validation,
     "starting": starting,
 }

@@ -283,3 +283,31 @@ def test_every_read_over_blocks_is_the_fold(
                 await engine.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["put whole", "put in two"])
+async def test_a_large_message_stays_between_small_ones(sqlite: Engine, path: Path, whole: bool) -> None:
+    """It came before them in the log, and lies between them in the history, in no block."""
+    large = text("big", "x" * 2000)
+    begun = [user("m", large)] if whole else [user("m"), put("m", large)]
+    small: list[v1.EntryInput] = []
+    for at in range(12):
+        small += [user(f"u{at}", text(f"u{at}.p", "before"), before="m"), user(f"v{at}", text(f"v{at}.p", "behind"))]
+    await opened(sqlite)
+    for entry in [*begun, *small]:
+        await append(sqlite, "s", entry)
+    expected = [*(f"u{at}" for at in range(12)), "m", *(f"v{at}" for at in range(12))]
+    assert (await replay(sqlite, "s")).ids == expected
+    shared, _ = rows(path)
+    assert max(shared) >= 8, "small ones go together"
+    await sqlite.close()
+
+
+async def test_a_large_message_comes_between_stretches(sqlite: Engine) -> None:
+    await opened(sqlite)
+    await append(sqlite, "s", *put_part_by_part(0, MESSAGES))
+    await append(sqlite, "s", assistant("m", text("big", "x" * 2000), before="a7"))
+    expected = [*(f"a{at}" for at in range(7)), "m", *(f"a{at}" for at in range(7, MESSAGES))]
+    assert (await replay(sqlite, "s")).ids == expected
+    assert (await replay(sqlite, "s", 2 + MESSAGES * (1 + PARTS))).ids == [f"a{at}" for at in range(MESSAGES)]
+    await sqlite.close()

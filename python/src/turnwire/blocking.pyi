@@ -288,7 +288,9 @@ class Service:
         ``record`` appends how the record was rendered, with the SHA-256 of the body, unless an equal one is there.
 
         Raises `TurnNotFound`, `PromptNotFound`, `RevisionOutOfRange`, `UnknownProfile`, `EmptyPrompt`, `CorruptData`
-        for a record whose digest does not hold, and ValueError for a dialect or model that is none.
+        for a record whose digest does not hold, `RuleViolation` for ``record`` with a turn (only of a prompt record can
+        be kept how it was rendered) and for a revision with a record, and ValueError for a dialect or model that is
+        none.
         """
 
     def list_prompts(

@@ -17,6 +17,7 @@ moves: head, digest and time.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from turnwire import errors
 from turnwire.log import plan, raw
