@@ -21,8 +21,8 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # buf writes its cache below the home directory, which a CI user may not have.
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
-.PHONY: help setup pins generate vectors lint format format-check breaking types test fuzz test-typescript conformance \
-	bench bench-pins bench-quick bench-opencode demo proto-release clean
+.PHONY: help setup pins generate vectors lint format format-check breaking types test fuzz test-typescript test-go \
+	conformance bench bench-pins bench-quick bench-opencode demo proto-release clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ fuzz: setup ## Run mutated logs through every reader for a minute; ARGS="--secon
 test-typescript: setup ## Build clients/typescript, check it and run its tests on Node and on Bun; needs Node >= 20
 	cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm run lint && npm test && npm run test:bun
 
+test-go: setup ## Build clients/go, check it and run its tests; needs Go >= 1.26
+	$(MAKE) -C clients/go lint test
+
 conformance: setup ## Build the clients of all languages and run the vectors through them; ARGS go to the runner
 	@python -m tests.conformance.runner $(ARGS)
 
@@ -127,4 +130,5 @@ proto-release: setup ## Write build/turnwire-proto-VERSION.tar.gz: the protos al
 clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build python/dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	cd clients/typescript && rm -rf node_modules src/gen dist build
+	$(MAKE) -C clients/go clean
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
