@@ -22,7 +22,7 @@ from turnwire import Client, methods, v1
 _READERS = 50
 _READING = 2  # processes that the readers are in
 _CALLERS = 16
-_ENTRIES = 320  # in a round
+_ENTRIES = 160  # in a round
 _BEFORE = 2000  # entries that are there before, more than what any buffer on the way takes
 _WATCHED = 1600
 
