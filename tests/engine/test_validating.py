@@ -110,11 +110,11 @@ async def test_a_request_that_breaks_a_rule_ends_the_stream(engine: Engine) -> N
 # Damage
 
 
-async def damaged(path: Path, *statements: str, entries: int = 200) -> Engine:
+async def damaged(path: Path, *statements: str, entries: int = 200, size: int = 1100) -> Engine:
     """Two sessions, of which ``bad`` is then changed behind the store's back."""
     engine = Engine(SqliteStore.open(path))
     for id in ("bad", "good"):
-        await opened(engine, id, *(user(f"u{at}", text(f"p{at}", f"text {at} " + "x" * 500)) for at in range(entries)))
+        await opened(engine, id, *(user(f"u{at}", text(f"p{at}", f"text {at} " + "x" * size)) for at in range(entries)))
     await engine.close()
     db = sqlite3.connect(path)
     ((key,),) = db.execute("SELECT key FROM session WHERE id = 'bad'")
@@ -147,6 +147,33 @@ async def test_an_entry_is_missing(tmp_path: Path, revision: int) -> None:
     engine = await damaged(tmp_path / "t.db", f"DELETE FROM entry WHERE pos = :at + {revision}")
     found = rules_of(await validated(engine, "bad"))
     assert [rule for _, rule in found] == ["session.revision"]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+_BLOCK = "pos = (SELECT min(pos) FROM entry WHERE mark = 0 AND pos > :at + 40)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "told", "checked"),
+    [
+        (f"UPDATE entry SET payload = CAST(replace(payload, 'text 50 ', 'teXt 50 ') AS BLOB) WHERE {_BLOCK}",
+         [(88, "session.digest")], 202),
+        (f"UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE {_BLOCK}",
+         [(88, "session.digest"), (88, "storage.bytes")], 202),
+        (f"UPDATE entry SET payload = x'' WHERE {_BLOCK}", [(46, "session.revision")], 159),
+        (f"DELETE FROM entry WHERE {_BLOCK}", [(89, "session.revision")], 159),
+    ],
+    ids=["flipped", "torn", "emptied", "missing"],
+)  # fmt: skip
+async def test_a_row_that_many_entries_share(
+    tmp_path: Path, statement: str, told: list[tuple[int, str]], checked: int
+) -> None:
+    """It has the entries 46 to 88; the others are checked all the same."""
+    engine = await damaged(tmp_path / "t.db", statement, size=300)
+    responses = await validated(engine, "bad")
+    assert rules_of(responses) == told
+    assert responses[-1].summary.checked == checked
     assert rules_of(await validated(engine, "good")) == []
     await engine.close()
 
