@@ -20,12 +20,14 @@ after(async () => {
   files.remove();
 });
 
-/** Reads one message of the type named, and writes it as the service stores it. */
+/** Reads one message of the type named, and writes it as the service stores it: a part in its canonical form. */
 const REWRITE = `
 import sys
 from turnwire import v1
+from turnwire.log import canonical
 message = getattr(v1, sys.argv[1]).FromString(sys.stdin.buffer.read())
-sys.stdout.buffer.write(message.SerializeToString(deterministic=True))
+is_part = isinstance(message, v1.PromptPart)
+sys.stdout.buffer.write(canonical.part(message) if is_part else message.SerializeToString(deterministic=True))
 `;
 
 /** Writes the entries of the session named, each after its length in four bytes. */
@@ -82,7 +84,7 @@ describe("bytes", () => {
     );
     const settings = create(TurnSchema, {
       id: "trn_1",
-      request: { agent: "a", tools: { zeta: true, alpha: false, alphabet: true } },
+      request: { agent: "a", tools: { zeta: true, alpha: false, beta: true } },
     });
     assert.deepEqual(Buffer.from(deterministic(TurnSchema, settings)), await rewritten(TurnSchema, settings));
   });
