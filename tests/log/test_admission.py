@@ -86,3 +86,13 @@ async def test_a_part_that_streams_is_held_to_the_limit_of_a_part(store: Store) 
     whole.tool.state = COMPLETED
     await append(engine, "s", put("a", whole))
     await append(engine, "s", delta("q", 900, "y" * 1000))
+
+
+async def test_an_assistant_answers_a_user_message(engine: Engine) -> None:
+    await opened(engine, "s", user("u"), assistant("a", parent="u"))
+    with refused(errors.RuleViolation, "entries[0].assistant.assistant.parent_id"):
+        await append(engine, "s", assistant("b", parent="a"))
+    with refused(errors.RuleViolation, "entries[1].assistant.assistant.parent_id"):
+        await append(engine, "s", assistant("b", parent="u"), assistant("c", parent="b"))
+    await append(engine, "s", assistant("b", parent="u"))
+    assert (await replay(engine, "s")).ids == ["u", "a", "b"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import append, opened, read, refused, replay, text, user
+from tests.builders import append, get_session, opened, read, refused, replay, text, user
 from turnwire import errors, v1
 from turnwire.engine import Caller, Engine
 from turnwire.store.sqlite import SqliteStore
@@ -72,4 +72,14 @@ async def test_a_damaged_session_can_be_deleted(tmp_path: Path) -> None:
     with refused(errors.SessionDeleted):
         await verify(engine, "bad")
     assert (await verify(engine, "good")).sound
+    await engine.close()
+
+
+@pytest.mark.parametrize("damage", ["x'ff'", "x''", "x'0a05'"])
+async def test_torn_properties_cost_the_list_only_themselves(tmp_path: Path, damage: str) -> None:
+    engine = await damaged(tmp_path / "t.db", f"UPDATE entry SET payload = {damage} WHERE pos = :at + 1")
+    await check_good(engine)
+    if damage != "x''":  # which is a message without fields
+        with refused(errors.CorruptData, session_id="bad"):
+            await get_session(engine, "bad")
     await engine.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
+from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -73,7 +74,7 @@ class Sessions(Core):
         limit = request.page_size or _PAGE
         after = pages.place(request.page_token, request.filter, caller.tenant) if request.page_token else None
         rows = await self.store.sessions(caller.tenant, _query(request.filter), limit + 1, after)
-        shown = await self._show_all(rows[:limit])
+        shown = await self._listed(rows[:limit])
         token = ""
         if len(rows) > limit:
             token = pages.token(request.filter, caller.tenant, rows[limit - 1].recorded_us, rows[limit - 1].id)
@@ -162,18 +163,35 @@ class Sessions(Core):
             raise errors.SessionDeleted("the session was deleted", session_id=session.id)
         return shown[0]
 
+    async def _listed(self, sessions: Sequence[SessionRow]) -> list[v1.Session]:
+        """The sessions as a list shows them: one whose properties are damaged with empty ones."""
+        try:
+            return await self._show_all(sessions)
+        except errors.CorruptData:
+            if len(sessions) > 1:
+                return [shown for session in sessions for shown in await self._listed([session])]
+            return [_shown(sessions[0], v1.SessionProperties(), v1.SessionProperties())]
+
     async def _show_all(self, sessions: Sequence[SessionRow]) -> list[v1.Session]:
         payloads = await self.store.properties(sessions)
         shown: list[v1.Session] = []
         for session, found in zip(sessions, payloads, strict=True):
             if found is None:
                 continue
-            message = _shown(session, *map(v1.SessionProperties.FromString, found))
+            properties, first = (_properties(session, payload) for payload in found)
+            message = _shown(session, properties, first)
             if session.revert:
                 entry = await self.store.entry(session, session.revert)
                 _show_revert(message, session, entry.payload)
             shown.append(message)
         return shown
+
+
+def _properties(session: SessionRow, payload: bytes) -> v1.SessionProperties:
+    try:
+        return v1.SessionProperties.FromString(payload)
+    except DecodeError:
+        raise errors.CorruptData("the properties of the session are damaged", session_id=session.id) from None
 
 
 def _shown(session: SessionRow, properties: v1.SessionProperties, first: v1.SessionProperties) -> v1.Session:

@@ -23,6 +23,7 @@ _SPACES: dict[int, tuple[int, str, type[errors.TurnwireError]]] = {
     options_pb2.REF_KIND_PROMPT: (PROMPT, "prompt", errors.UnknownPrompt),
 }
 _TURN = options_pb2.REF_KIND_TURN
+_PARENT = ".assistant.parent_id"
 
 
 def plan(draft: Draft, entries: Sequence[Prepared]) -> list[Admitted]:
@@ -172,8 +173,14 @@ def _check_references(draft: Draft, entry: Prepared) -> None:
     if entry.turn_id and entry.turn_id in draft.awaited:
         raise _unknown(_TURN, entry.turn_id, f"{entry.message_path}.turn_id")
     for reference in entry.references:
-        if draft.name(_SPACES[reference.kind][0], reference.value) is None:
+        name = draft.name(_SPACES[reference.kind][0], reference.value)
+        if name is None:
             raise _unknown(reference.kind, reference.value, reference.path)
+        if entry.field == prepare.ASSISTANT and reference.path.endswith(_PARENT):
+            parent = draft.live(name)
+            if parent is not None and parent.kind != prepare.USER:
+                text = "an assistant message answers a user message"
+                raise errors.RuleViolation([errors.Violation(reference.path, "turnwire.parent_role", text)])
 
 
 def _unknown(kind: int, id: str, path: str) -> errors.TurnwireError:

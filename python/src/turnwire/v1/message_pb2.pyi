@@ -137,7 +137,7 @@ class Assistant(_message.Message):
     turn_id: _builtins.str
     """The turn that the message belongs to."""
     parent_id: _builtins.str
-    """The user message that this one answers. Unset: it answers none."""
+    """The user message that this one answers; a message of another role is refused. Unset: it answers none."""
     extra_json: _builtins.str
     """What an importer met and the schema has no field for: one JSON object. Empty: nothing."""
     @_builtins.property

@@ -173,7 +173,7 @@ class SessionServiceServicer:
     def ListSessions(self, request, context):
         """Lists sessions by the time of the last recorded entry, newest first, then by id. A page token goes on where the
         page ended; a session that is written meanwhile moves to the front and can be seen twice or, if it had not been
-        reached, not at all.
+        reached, not at all. A session whose properties are damaged is listed with empty ones; GetSession says CORRUPT_DATA.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -30,7 +30,7 @@ class SessionServiceStub:
     ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
     """Lists sessions by the time of the last recorded entry, newest first, then by id. A page token goes on where the
     page ended; a session that is written meanwhile moves to the front and can be seen twice or, if it had not been
-    reached, not at all.
+    reached, not at all. A session whose properties are damaged is listed with empty ones; GetSession says CORRUPT_DATA.
     """
     UpdateSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.UpdateSessionRequest, _session_service_pb2.UpdateSessionResponse]
     """Changes properties of a session, by a mask. Appends one entry with the properties as they then are."""
@@ -151,7 +151,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_session_service_pb2.ListSessionsResponse]:
         """Lists sessions by the time of the last recorded entry, newest first, then by id. A page token goes on where the
         page ended; a session that is written meanwhile moves to the front and can be seen twice or, if it had not been
-        reached, not at all.
+        reached, not at all. A session whose properties are damaged is listed with empty ones; GetSession says CORRUPT_DATA.
         """
 
     @_abc_1.abstractmethod

@@ -1654,7 +1654,7 @@ class Assistant(betterproto2.Message):
 
     parent_id: "str | None" = betterproto2.field(3, betterproto2.TYPE_STRING, optional=True)
     """
-    The user message that this one answers. Unset: it answers none.
+    The user message that this one answers; a message of another role is refused. Unset: it answers none.
     """
 
     time: "AssistantTime | None" = betterproto2.field(4, betterproto2.TYPE_MESSAGE, optional=True)
