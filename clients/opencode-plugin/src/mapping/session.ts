@@ -1,0 +1,92 @@
+// The `info` of opencode's sessions as session properties, and its `revert`.
+
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Revert, RevertSchema, type SessionProperties, SessionPropertiesSchema } from "@turnwire/client/v1";
+import { BESIDE, compare, extraJson, ofSpaces, SPACE, spacesOf } from "./extras.js";
+import { legalId } from "./ids.js";
+import { revertTree, sessionTree } from "./shape.js";
+import { defined, isTree, type Json, type Tree, textOf, timeOf, treeOf } from "./values.js";
+
+export const PROGRAM = "opencode";
+const CHARACTERS = 4096;
+
+/** What is known of a session beside its `info`. */
+export interface SessionFacts {
+  /** The properties as they are stored: what is not opencode's in them stays. */
+  readonly stored?: SessionProperties | undefined;
+  /** Whether the revert is an entry of its own. */
+  readonly hasRevert?: boolean;
+  /** The tool part of the parent session that started this one. */
+  readonly parentPart?: string | undefined;
+  /** The project that the session belongs to, as JSON text. */
+  readonly project?: string | undefined;
+}
+
+/** The properties of a session. */
+export function mapSession(info: Tree, facts: SessionFacts = {}): SessionProperties {
+  const { time, share, parentID } = info;
+  const parent = textOf(parentID);
+  const properties = create(
+    SessionPropertiesSchema,
+    defined({
+      title: textOf(info.title, CHARACTERS),
+      directory: textOf(info.directory, CHARACTERS),
+      created: timeOf(treeOf(time).created) ?? { seconds: 0n, nanos: 0 },
+      archived: timeOf(treeOf(time).archived),
+      origin: defined({ program: PROGRAM, version: textOf(info.version, 256) }),
+      shareUrl: textOf(treeOf(share).url),
+      parent: parent ? { sessionId: legalId(parent) } : undefined,
+    }) as MessageInitShape<typeof SessionPropertiesSchema>,
+  );
+  const { revert, ...rest } = info;
+  const own = extraJson(compare(facts.hasRevert ? rest : info, sessionTree(String(info.id), properties)), info);
+  const { stored } = facts;
+  const spaces = new Map([...spacesOf(own), ...spacesBut(stored?.extraJson ?? "", SPACE)]);
+  if (facts.project !== undefined && !spaces.has(BESIDE)) {
+    spaces.set(BESIDE, `{"project":${facts.project}}`);
+  }
+  properties.extraJson = ofSpaces(spaces);
+  properties.labels = { ...stored?.labels };
+  if (properties.parent !== undefined) {
+    const known = stored?.parent?.sessionId === properties.parent.sessionId ? stored.parent.partId : undefined;
+    const partId = facts.parentPart ?? known;
+    if (partId !== undefined) {
+      properties.parent.partId = partId;
+    }
+  }
+  return properties;
+}
+
+function spacesBut(extraJson: string, name: string): Map<string, string> {
+  const spaces = spacesOf(extraJson);
+  spaces.delete(name);
+  return spaces;
+}
+
+/** The open revert of a session; undefined if it names no message that is there. */
+export function mapRevert(
+  value: Json | undefined,
+  isThere: (messageId: string, partId?: string) => boolean,
+): Revert | undefined {
+  if (!isTree(value) || typeof value.messageID !== "string") {
+    return undefined;
+  }
+  const messageId = legalId(value.messageID);
+  if (!isThere(messageId)) {
+    return undefined;
+  }
+  const named = typeof value.partID === "string" ? value.partID : undefined;
+  const hasPart = named !== undefined && isThere(messageId, legalId(named));
+  const revert = create(
+    RevertSchema,
+    defined({
+      messageId,
+      partId: hasPart ? legalId(named) : undefined,
+      snapshot: textOf(value.snapshot, 1024),
+      diff: textOf(value.diff),
+    }),
+  );
+  const derived = revertTree(revert, value.messageID, hasPart ? named : undefined);
+  revert.extraJson = extraJson(compare(value, derived), value);
+  return revert;
+}
