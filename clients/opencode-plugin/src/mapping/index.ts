@@ -6,6 +6,7 @@ export { mapRevert, mapSession, PROGRAM, type SessionFacts } from "./session.js"
 export { callIdOf } from "./tools.js";
 export type { Json, Tree } from "./values.js";
 export {
+  compareIds,
   comparePlaces,
   isUser,
   type MessageRecord,
