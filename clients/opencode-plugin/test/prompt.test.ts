@@ -16,6 +16,10 @@ interface Message {
   parts: Tree[];
 }
 
+function treeOf(value: unknown): Tree {
+  return (value ?? {}) as Tree;
+}
+
 /** The messages of a real session, as opencode hands them to a transform. */
 function recorded(name: string): Message[] {
   const found = [...EXPORTS.values()].find(({ path }) => path.endsWith(`/${name}.json`));
@@ -77,7 +81,7 @@ test("messages are appended and inserted with what opencode wants of them", asyn
   assert.equal(inserted?.info.role, "assistant");
   assert.equal(inserted?.info.parentID, first?.info.id);
   const { state, tool, callID, type } = inserted?.parts[0] ?? {};
-  const { created: start } = inserted?.info.time as { created: number };
+  const start = treeOf(inserted?.info.time).created;
   assert.deepEqual(
     { state, tool, callID, type },
     {

@@ -10,7 +10,7 @@ import pytest
 
 import turnwire
 from tests.formats.samples import CORPORA, NO_CORPORA, content, exact, export_files
-from turnwire.formats import Outcome, Report, stored
+from turnwire.formats import Outcome, Report, extras, sessions, stored
 from turnwire.formats.opencode import OPENCODE
 from turnwire.formats.pipeline import bring
 
@@ -59,6 +59,19 @@ async def test_a_store_comes_out_as_its_exports(path: Path) -> None:
     assert found.keys() == expected.keys()
     for session_id, tree in expected.items():
         assert found[session_id] == tree, session_id
+
+
+@pytest.mark.parametrize("path", sorted(CORPORA.glob("opencode-1.18.33/cli-*/raw/opencode.db*")), ids=name_of)
+def test_a_database_and_the_export_give_equal_bytes(path: Path) -> None:
+    """But for what stands beside a session: so importing the one after the other finds nothing new."""
+    by_id = {one.session_id: one for one in sessions(OPENCODE, path.parents[1] / "exports", Report())}
+    for one in sessions(OPENCODE, path, Report()):
+        exported = by_id[one.session_id]
+        assert [entry.SerializeToString(deterministic=True) for entry in one.entries] == [
+            entry.SerializeToString(deterministic=True) for entry in exported.entries
+        ]
+        spaces = extras.spaces(one.properties.extra_json)
+        assert spaces["opencode"] == extras.spaces(exported.properties.extra_json)["opencode"]
 
 
 async def test_all_of_the_corpora_at_once() -> None:

@@ -10,6 +10,37 @@ import { defined, isTree, type Json, type Tree, textOf, timeOf, treeOf } from ".
 export const PROGRAM = "opencode";
 const CHARACTERS = 4096;
 
+/**
+ * The order in which `opencode export` writes the members of a session's `info`. The events and the API have others; the
+ * extras keep the order of what they were made from, and shall not differ for that.
+ */
+const ORDER: readonly string[] = [
+  ...["id", "slug", "projectID", "workspaceID", "directory", "path", "parentID", "title", "agent", "model", "version"],
+  ...["summary", "cost", "tokens", "share", "metadata", "revert", "permission", "time"],
+];
+const INNER: Record<string, readonly string[]> = {
+  model: ["id", "providerID", "variant"],
+  summary: ["additions", "deletions", "files", "diffs"],
+  tokens: ["input", "output", "reasoning", "cache"],
+  revert: ["messageID", "partID", "snapshot", "diff"],
+  time: ["created", "updated", "compacting", "archived"],
+};
+
+function inOrder(info: Tree): Tree {
+  return Object.fromEntries(
+    sorted(info, ORDER).map(([key, value]) => {
+      const order = INNER[key];
+      return [key, order && isTree(value) ? Object.fromEntries(sorted(value, order)) : value];
+    }),
+  );
+}
+
+/** The members in an order; those that it does not name stay behind, as they are. */
+function sorted(tree: Tree, order: readonly string[]): [string, Json][] {
+  const rank = (key: string) => (order.includes(key) ? order.indexOf(key) : order.length);
+  return Object.entries(tree).toSorted(([a], [b]) => rank(a) - rank(b));
+}
+
 /** What is known of a session beside its `info`. */
 export interface SessionFacts {
   /** The properties as they are stored: what is not opencode's in them stays. */
@@ -23,7 +54,8 @@ export interface SessionFacts {
 }
 
 /** The properties of a session. */
-export function mapSession(info: Tree, facts: SessionFacts = {}): SessionProperties {
+export function mapSession(given: Tree, facts: SessionFacts = {}): SessionProperties {
+  const info = inOrder(given);
   const { time, share, parentID } = info;
   const parent = textOf(parentID);
   const properties = create(

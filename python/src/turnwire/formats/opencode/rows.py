@@ -36,6 +36,11 @@ _TIMES: Final = {
 _SUMMARY: Final = {"summary_additions": "additions", "summary_deletions": "deletions", "summary_files": "files"}
 _TOKENS: Final = {"tokens_input": "input", "tokens_output": "output", "tokens_reasoning": "reasoning"}
 _CACHE: Final = {"tokens_cache_read": "read", "tokens_cache_write": "write"}
+#: The members of `info` in the order in which the export has them: extras keep the order of what they were made from.
+_MEMBERS: Final = (
+    *("id", "slug", "projectID", "workspaceID", "directory", "path", "parentID", "title", "agent", "model", "version"),
+    *("summary", "cost", "tokens", "share", "metadata", "revert", "permission", "time"),
+)
 #: Of a revert; the coming version writes more, which the export leaves out.
 _REVERT: Final = ("messageID", "partID", "snapshot", "diff")
 _OTHERS: Final = {"share_url", "summary_diffs", "cost"}
@@ -79,7 +84,8 @@ def session_info(row: Row, damaged: Callable[[str, str], None]) -> tuple[Node, d
         _set(time, key, plain(row.get(column)))
     tree["time"] = time
     rest |= {column: plain(value) for column, value in row.items() if column not in _KNOWN and value is not None}
-    return Node.parse(dumps(tree)), {"columns": dumps(rest)} if rest else {}
+    ordered: dict[str, Json] = {key: tree[key] for key in _MEMBERS if key in tree}
+    return Node.parse(dumps(ordered)), {"columns": dumps(rest)} if rest else {}
 
 
 def plain(value: Cell) -> Json:
