@@ -26,8 +26,13 @@ export interface Ended {
 }
 
 /** Runs a program to its end, by its own id; standard input is empty. */
-export async function run(program: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<Ended> {
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env });
+export async function run(
+  program: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = process.env,
+  cwd?: string,
+): Promise<Ended> {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env, cwd });
   const texts = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     texts.stdout += text;
