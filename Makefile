@@ -22,7 +22,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export BUF_CACHE_DIR ?= $(CURDIR)/$(VENV)/cache/buf
 
 .PHONY: help setup pins generate vectors lint format format-check breaking types test fuzz test-typescript test-go \
-	conformance bench bench-pins bench-quick bench-opencode demo proto-release clean
+	plugin-test conformance bench bench-pins bench-quick bench-opencode demo proto-release clean
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,11 @@ test-typescript: setup ## Build clients/typescript, check it and run its tests o
 test-go: setup ## Build clients/go, check it and run its tests; needs Go >= 1.26
 	$(MAKE) -C clients/go lint test
 
+plugin-test: setup ## Build clients/opencode-plugin, check it and try it in the real opencode from npm; needs Node >= 20
+	cd clients/typescript && npm ci --no-audit --no-fund && npm run build
+	cd clients/opencode-plugin && npm ci --no-audit --no-fund && npm run build && npm run lint && npm test && \
+		npm run test:opencode
+
 conformance: setup ## Build the clients of all languages and run the vectors through them; ARGS go to the runner
 	@python -m tests.conformance.runner $(ARGS)
 
@@ -131,4 +136,5 @@ clean: ## Remove .venv, caches and build results
 	rm -rf $(VENV) build python/dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	cd clients/typescript && rm -rf node_modules src/gen dist build
 	$(MAKE) -C clients/go clean
+	cd clients/opencode-plugin && rm -rf node_modules dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
