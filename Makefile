@@ -92,7 +92,7 @@ test-go: setup ## Build clients/go, check it and run its tests; needs Go >= 1.26
 	$(MAKE) -C clients/go lint test
 
 plugin-test: setup ## Build clients/opencode-plugin, check it and try it in the real opencode from npm; needs Node >= 20
-	cd clients/typescript && npm ci --no-audit --no-fund && npm run build
+	cd clients/typescript && npm ci --no-audit --no-fund && npm run generate && npm exec --offline -- tsc
 	cd clients/opencode-plugin && npm ci --no-audit --no-fund && npm run build && npm run lint && npm test && \
 		npm run test:opencode
 
