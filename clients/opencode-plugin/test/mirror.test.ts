@@ -170,3 +170,43 @@ test("a session that did not come from opencode is left alone", async () => {
   assert.match(run.told[0] ?? "", /did not come from opencode/);
   client.close();
 });
+
+test("an object that the server does not take is left out, and the others are stored", async () => {
+  const server = await serve(join(place.path, "small.db"), 0, ["--part-bytes", "1000"]);
+  const run = new Run(new Recorded(), server.address);
+  run.take(EVENTS);
+  await run.mirror.settled();
+  await run.end();
+  assert.equal(run.told.length > 0, true);
+  for (const told of run.told) {
+    assert.match(told, /^part\/prt_\w+ of ses_\w+ is not mirrored, the server refuses it: PART_TOO_LARGE$/);
+  }
+  const refused = new Set(run.told.map((told) => /prt_\w+/.exec(told)?.[0]));
+  const client = Client.connect(server.address);
+  for (const [id, { tree }] of EXPORTS) {
+    const wanted = (tree.messages as { parts: { id: string }[] }[]).flatMap(({ parts }) =>
+      parts.map((part) => part.id),
+    );
+    const history = await client.history({ sessionId: id });
+    const stored = history.messages.flatMap(({ parts }) => parts.map((part) => part.id));
+    assert.deepEqual(
+      stored,
+      wanted.filter((part) => !refused.has(part)),
+    );
+  }
+  client.close();
+});
+
+test("two writers of one session come to the same end", async () => {
+  const server = await serve(join(place.path, "two.db"));
+  const runs = [new Run(new Recorded(), server.address), new Run(new Recorded(), server.address)];
+  for (let from = 0; from < EVENTS.length; from += 50) {
+    for (const run of runs) {
+      run.take(EVENTS.slice(from, from + 50));
+    }
+    await runs[0]?.mirror.settled();
+  }
+  await Promise.all(runs.map((run) => run.mirror.settled()));
+  await Promise.all(runs.map((run) => run.end()));
+  await assertEqualExports(server);
+});

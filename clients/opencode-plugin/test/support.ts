@@ -66,9 +66,10 @@ export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((server) => server.stop()));
 }
 
-/** Starts a server on the file `db`, on a port of 127.0.0.1 (0: any free one). */
-export async function serve(db: string, port = 0): Promise<Server> {
-  const args = ["-m", "turnwire", "--db", db, "serve", "--port", String(port), "--log-format", "none", "--grace", "0"];
+/** Starts a server on the file `db`, on a port of 127.0.0.1 (0: any free one), with more options of `turnwire serve`. */
+export async function serve(db: string, port = 0, more: string[] = []): Promise<Server> {
+  const options = ["--port", String(port), "--log-format", "none", "--grace", "0", ...more];
+  const args = ["-m", "turnwire", "--db", db, "serve", ...options];
   const child = spawn(PYTHON, args, { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   for await (const line of createInterface(child.stdout)) {

@@ -9,6 +9,9 @@ import { SessionMirror, type Surroundings } from "./session.js";
 const QUIET_MS = 300;
 const END_MS = 5_000;
 
+/** How many sessions are remembered; one beyond them is compared as a whole again when something happens in it. */
+const MOST_SESSIONS = 100;
+
 /** An event of opencode's bus. */
 export interface BusEvent {
   readonly type: string;
@@ -40,8 +43,8 @@ export class Mirror {
     }
     this.#noteChild(properties as Tree);
     const session = this.#session(found.sessionId);
-    if (found.change === undefined) {
-      session.wake();
+    if (found.change === "idle") {
+      session.revive();
     } else {
       session.push(found.change);
     }
@@ -83,9 +86,22 @@ export class Mirror {
     if (session === undefined) {
       const parentPart = (child: string) => this.#parentParts.get(child);
       session = new SessionMirror(id, { ...this.#with, parentPart, signal: this.#over.signal });
+      this.#forget();
       this.#sessions.set(id, session);
     }
     return session;
+  }
+
+  /** Forgets the sessions that came first and have nothing to do, so that memory has a limit. */
+  #forget(): void {
+    for (const [id, session] of this.#sessions) {
+      if (this.#sessions.size < MOST_SESSIONS) {
+        return;
+      }
+      if (!session.isWorking) {
+        this.#sessions.delete(id);
+      }
+    }
   }
 
   /** Remembers which part started a session: opencode's task tool names it in its metadata. */
@@ -107,13 +123,13 @@ function pause(): Promise<void> {
 function changeOf(
   type: string,
   properties: Tree,
-): { sessionId: string; change: Change | "deleted" | undefined } | undefined {
+): { sessionId: string; change: Change | "idle" | "deleted" } | undefined {
   const { sessionID, info, part, messageID, partID } = properties;
   const sessionId = sessionIdOf(properties);
   if (sessionId === undefined) {
     return undefined;
   }
-  const found = (change: Change | "deleted" | undefined) => ({ sessionId, change });
+  const found = (change: Change | "idle" | "deleted") => ({ sessionId, change });
   switch (type) {
     case "session.created":
     case "session.updated":
@@ -121,7 +137,7 @@ function changeOf(
     case "session.deleted":
       return found("deleted");
     case "session.idle":
-      return found(undefined);
+      return found("idle");
     case "message.updated":
       return found({ kind: "message", id: String(treeOf(info).id), text: JSON.stringify(info) });
     case "message.removed":

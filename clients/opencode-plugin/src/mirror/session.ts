@@ -50,9 +50,10 @@ export interface Surroundings {
 
 /**
  * "stale": the whole session has to be compared, and changes need not be kept until then; "reading": it is being read, so
- * that changes are kept; "live": changes are appended as they come.
+ * that changes are kept; "live": changes are appended as they come; "given up": until the session is idle again; "left alone":
+ * for good.
  */
-type Phase = "stale" | "reading" | "live" | "given up";
+type Phase = "stale" | "reading" | "live" | "given up" | "left alone";
 
 /** The mirror of one session. */
 export class SessionMirror {
@@ -87,6 +88,15 @@ export class SessionMirror {
     this.push({ kind: "session", text: JSON.stringify(this.#info) });
   }
 
+  /** Works again, if it was given up. */
+  revive(): void {
+    if (this.#phase === "given up") {
+      this.#phase = "stale";
+      this.#comparisons = 0;
+    }
+    this.wake();
+  }
+
   /** Takes in a change. Never throws. */
   push(change: Change): void {
     if (this.#phase === "reading" || this.#phase === "live") {
@@ -115,7 +125,7 @@ export class SessionMirror {
   }
 
   #hasWork(): boolean {
-    const isOver = this.#with.signal.aborted || this.#phase === "given up";
+    const isOver = this.#with.signal.aborted || this.#phase === "given up" || this.#phase === "left alone";
     return !isOver && (this.#phase !== "live" || !this.#pending.isEmpty);
   }
 
@@ -161,13 +171,13 @@ export class SessionMirror {
     const courier = this.#courier(() => undefined);
     const view = await readView(this.#with.client, this.#sessionId, courier);
     if (view.revision > 0n && !view.isOpencodes) {
-      throw new GivenUp("a session of this id exists, and did not come from opencode");
+      throw new LeftAlone("a session of this id exists, and did not come from opencode");
     }
     this.#phase = "reading";
     this.#pending.clear();
     const record = await this.#with.read(this.#id);
     if (record === undefined) {
-      throw new GivenUp("opencode has no such session any more");
+      throw new LeftAlone("opencode has no such session any more");
     }
     this.#info = record.info;
     this.#view = view;
@@ -228,7 +238,11 @@ export class SessionMirror {
       if (key !== undefined && LASTING.has(error.reason) && this.#refused.size < MOST_REFUSED) {
         this.#refused.add(key);
         const reason = error.reasonName || error.status;
-        this.#with.log("refused", "warn", `${key} of ${this.#id} is not mirrored, the server refuses it: ${reason}`);
+        this.#with.log(
+          `refused/${this.#id}`,
+          "warn",
+          `${key} of ${this.#id} is not mirrored, the server refuses it: ${reason}`,
+        );
         this.#comparisons = 0;
         throw new Stale("an object was refused");
       }
@@ -240,15 +254,15 @@ export class SessionMirror {
     if (this.#with.signal.aborted) {
       return;
     }
-    const again = error instanceof Stale || (error instanceof TurnwireError && !HOPELESS.has(error.reason));
-    if (again && this.#comparisons < MOST_COMPARISONS) {
+    const isHopeless = error instanceof LeftAlone || (error instanceof TurnwireError && HOPELESS.has(error.reason));
+    if (!isHopeless && this.#comparisons < MOST_COMPARISONS) {
       this.#phase = "stale";
       return;
     }
-    this.#phase = "given up";
+    this.#phase = isHopeless ? "left alone" : "given up";
     this.#pending.clear();
     const why = error instanceof Error ? error.message : String(error);
-    this.#with.log(`given up/${this.#id}`, "error", `${this.#id} is not mirrored: ${why}`);
+    this.#with.log(`${this.#phase}/${this.#id}`, "error", `${this.#id} is not mirrored: ${why}`);
   }
 
   #courier(stillWanted: () => void): Courier {
@@ -276,7 +290,7 @@ export class SessionMirror {
 }
 
 /** There is nothing that trying again would change. */
-class GivenUp extends Error {}
+class LeftAlone extends Error {}
 
 const REFUSALS = new Set(["INVALID_ARGUMENT", "FAILED_PRECONDITION", "ALREADY_EXISTS"]);
 /** Reasons that an object has in itself. */
