@@ -66,7 +66,7 @@ export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((server) => server.stop()));
 }
 
-/** Starts a server on the file `db`, on a port of 127.0.0.1 (0: any free one), with more options of `turnwire serve`. */
+/** Starts a server on the file `db`, on a port of 127.0.0.1 (0: any free one); `more`: further options. */
 export async function serve(db: string, port = 0, more: string[] = []): Promise<Server> {
   const options = ["--port", String(port), "--log-format", "none", "--grace", "0", ...more];
   const args = ["-m", "turnwire", "--db", db, "serve", ...options];

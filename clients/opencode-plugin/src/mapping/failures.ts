@@ -8,7 +8,7 @@ type FailureInit = MessageInitShape<typeof FailureSchema>;
 
 const UNKNOWN = "UnknownError";
 
-/** The failure for an `error` object; undefined if there is none. A name that the schema does not know stays its name. */
+/** The failure for an `error` object; undefined if there is none. A name that is not known stays. */
 export function toFailure(error: Json | undefined): FailureInit | undefined {
   if (error === undefined || error === null) {
     return undefined;

@@ -31,8 +31,8 @@ export type Made =
   | undefined;
 
 /**
- * Keys of provider metadata whose value binds the content: Anthropic's signature and redacted reasoning, OpenAI's encrypted
- * reasoning, Google's thought signature.
+ * Keys of provider metadata whose value binds the content: Anthropic's signature and redacted reasoning, OpenAI's
+ * encrypted reasoning, Google's thought signature.
  */
 const BINDING = new Set([
   "signature",

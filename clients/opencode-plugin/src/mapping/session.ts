@@ -11,8 +11,8 @@ export const PROGRAM = "opencode";
 const CHARACTERS = 4096;
 
 /**
- * The order in which `opencode export` writes the members of a session's `info`. The events and the API have others; the
- * extras keep the order of what they were made from, and shall not differ for that.
+ * The order in which `opencode export` writes the members of a session's `info`. The events and the API have others;
+ * the extras keep the order of what they were made from, and shall not differ for that.
  */
 const ORDER: readonly string[] = [
   ...["id", "slug", "projectID", "workspaceID", "directory", "path", "parentID", "title", "agent", "model", "version"],

@@ -1,5 +1,5 @@
-// The marks by which Turnwire's importer and exporter know what came from opencode, as turnwire.formats.ledger writes them:
-// a put of the session's properties says that itself and so many entries behind it were brought.
+// The marks by which Turnwire's importer and exporter know what came from opencode, as turnwire.formats.ledger writes
+// them: a put of the session's properties says that itself and so many entries behind it were brought.
 
 import { clone } from "@bufbuild/protobuf";
 import { deterministic } from "@turnwire/client";

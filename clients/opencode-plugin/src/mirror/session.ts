@@ -2,19 +2,9 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Reason, TurnwireError } from "@turnwire/client";
-import {
-  isUser,
-  legalId,
-  type MessageRecord,
-  mapRevert,
-  mapSession,
-  mapWhole,
-  type Tree,
-  type WholeMessage,
-  type WholeSession,
-} from "../mapping/index.js";
-import { milliseconds } from "../mapping/values.js";
+import { legalId, type MessageRecord, mapRevert, mapSession, mapWhole, type Tree } from "../mapping/index.js";
 import { Stale, write } from "./changes.js";
+import { steps } from "./comparison.js";
 import { type Change, Pending } from "./pending.js";
 import { type Courier, readView, send } from "./sending.js";
 import type { LogView } from "./view.js";
@@ -49,9 +39,9 @@ export interface Surroundings {
 }
 
 /**
- * "stale": the whole session has to be compared, and changes need not be kept until then; "reading": it is being read, so
- * that changes are kept; "live": changes are appended as they come; "given up": until the session is idle again; "left alone":
- * for good.
+ * "stale": the whole session has to be compared, and changes need not be kept until then; "reading": it is being read,
+ * so that changes are kept; "live": changes are appended as they come; "given up": until the session is idle again;
+ * "left alone": for good.
  */
 type Phase = "stale" | "reading" | "live" | "given up" | "left alone";
 
@@ -308,46 +298,3 @@ const HOPELESS = new Set([
   Reason.STORE_TOO_NEW,
   Reason.CORRUPT_DATA,
 ]);
-
-/** What has to be done so that a log holds a whole session, step by step. */
-function* steps(whole: WholeSession, view: LogView): Generator<(writer: Writer) => void> {
-  const wished = new Map(whole.messages.map((message) => [message.header.id, message]));
-  for (const message of [...view.messages]) {
-    const parts = wished.get(message.id)?.parts;
-    if (parts === undefined) {
-      if (message.ours) {
-        yield (writer) => writer.removeMessage(message.id);
-      }
-      continue;
-    }
-    const ids = new Set(parts.map(({ id }) => id));
-    for (const part of message.parts.filter(({ id, ours }) => ours && !ids.has(id))) {
-      yield (writer) => writer.removePart(part.id);
-    }
-  }
-  for (const { turn, header, summary } of parentsFirst(whole.messages, wished)) {
-    const created = header.time?.created ? milliseconds(header.time.created) : 0;
-    yield (writer) => {
-      writer.turn(turn);
-      writer.header(header, { created, id: header.id });
-      if (isUser(header)) {
-        writer.summary(header.id, summary);
-      }
-    };
-  }
-  for (const { header, parts } of whole.messages) {
-    for (const part of parts) {
-      yield (writer) => writer.part(header.id, part);
-    }
-  }
-}
-
-/** The messages in order, but for those that an assistant before them names as its parent: its client's clock ran ahead. */
-function parentsFirst(messages: readonly WholeMessage[], byId: Map<string, WholeMessage>): Set<WholeMessage> {
-  const ordered = new Set<WholeMessage>();
-  for (const message of messages) {
-    const parent = isUser(message.header) ? undefined : byId.get(message.header.parentId ?? "");
-    ordered.add(parent ?? message).add(message);
-  }
-  return ordered;
-}

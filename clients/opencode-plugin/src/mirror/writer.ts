@@ -139,7 +139,7 @@ export class Writer {
     }
   }
 
-  /** The append of what was added, with these properties; undefined: there is nothing to append. Call it once, at the end. */
+  /** The append of what was added, with these properties; undefined: there is none. Call it once, at the end. */
   append(sessionId: string, properties: SessionProperties): Append | undefined {
     const { view } = this;
     const expectedRevision = view.revision;

@@ -29,8 +29,8 @@ export type PromptHook = (editor: PromptEditor, context: PromptContext) => void 
  * });
  * ```
  *
- * What the hook does is in this prompt alone, never in the session: opencode stores nothing of it. When the hook throws, the
- * prompt goes out as it was, and opencode's log says why.
+ * What the hook does is in this prompt alone, never in the session: opencode stores nothing of it. When it throws,
+ * the prompt goes out as it was, and opencode's log says why.
  */
 export function definePromptHook(hook: PromptHook): Plugin {
   return async (opencode) => {

@@ -49,8 +49,8 @@ function factsOf({ run, time, result }: Assistant): MessageInitShape<typeof Assi
 }
 
 /**
- * The messages for the items of an edited prompt. What was not edited is the very object that was there; what is new gets
- * the ids, the times and the model that opencode wants, from the messages around it.
+ * The messages for the items of an edited prompt. What was not edited is the very object that was there; what is new
+ * gets the ids, the times and the model that opencode wants, from the messages around it.
  */
 export function messagesOf(items: readonly PromptItem[], before: readonly Message[], now: number): Message[] {
   const byId = new Map(before.map((message) => [legalId(String(message.info.id)), message]));

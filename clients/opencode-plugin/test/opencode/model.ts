@@ -14,8 +14,8 @@ export interface ChatRequest {
 }
 
 /**
- * A model server on 127.0.0.1 that answers by what the last user message says: [[tool]] with a call of the read tool first,
- * [[error]] with a refusal, [[hold]] with a text that ends when `release` is called; all else with a short text.
+ * A model server on 127.0.0.1 that answers by what the last user message says: [[tool]] with a call of the read tool
+ * first, [[error]] with a refusal, [[hold]] with a text that ends when `release` is called; all else with a short text.
  */
 export class FakeModel {
   /** Every request for an answer; those for titles are not among them. */

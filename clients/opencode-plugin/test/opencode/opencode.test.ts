@@ -179,5 +179,5 @@ test("the exports of all are those that opencode writes, and its database has no
   const lines = (await python(["-m", "turnwire", ...args])).trim().split("\n");
   const { counts } = JSON.parse(lines.at(-1) ?? "");
   assert.equal(counts.unchanged.session, sessions.length, lines.join("\n"));
-  await python(["-m", "turnwire", "verify", "--all", "--server", turnwire.address]); // which throws if a digest is wrong
+  await python(["-m", "turnwire", "verify", "--all", "--server", turnwire.address]);
 });
