@@ -205,6 +205,15 @@ def test_a_revert_in_the_middle_of_a_message() -> None:
     exported(whole)
 
 
+def test_a_revert_to_a_part_of_a_kind_that_is_not_known() -> None:
+    """The part is an extension, which keeps its id in its data."""
+    whole = document(user("m1", {"id": "p 1", "type": "new"}), revert={"messageID": "m1", "partID": "p 1"})
+    kept = history(take(whole))
+    assert kept.revert is not None
+    assert kept.revert.part_id == kept.messages[0].parts[0].id != "p 1"
+    exported(whole)
+
+
 @pytest.mark.parametrize("revert", [{"messageID": "ghost"}, {}, "m1", [], {"messageID": 1}])
 def test_a_revert_to_nowhere_is_kept_aside(revert: Any) -> None:
     report = Report()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from turnwire import v1
 from turnwire.formats import extras, ledger
 from turnwire.formats.base import History, Message
-from turnwire.formats.jsonlit import Json, dumps, integer
+from turnwire.formats.jsonlit import Json, Node, dumps, integer, literal
 from turnwire.formats.opencode import complete
 from turnwire.formats.opencode.session import PROGRAM
 from turnwire.formats.opencode.shape import (
@@ -20,6 +20,7 @@ from turnwire.formats.opencode.shape import (
     user_tree,
 )
 from turnwire.formats.opencode.shape_parts import (
+    EXTENSION,
     FILE,
     MESSAGE,
     ORDER,
@@ -51,7 +52,10 @@ class _Export:
         for message in history.messages:
             self._add_original(message.id, message.extra_json, self._ids, complete.MESSAGE_PREFIX)
             for part in message.parts:
-                self._add_original(part.id, part.extra_json, self._part_ids, complete.PART_PREFIX)
+                if part.extension.type.startswith(EXTENSION):
+                    self._add_extension(part)
+                else:
+                    self._add_original(part.id, part.extra_json, self._part_ids, complete.PART_PREFIX)
 
     def tree(self) -> Json:
         properties = self._history.properties
@@ -116,6 +120,14 @@ class _Export:
                 found[name] = original
         elif self._is_native(name) and not name.startswith(prefix):
             found[name] = complete.fitting_id(name, prefix)
+
+    def _add_extension(self, part: v1.PromptPart) -> None:
+        """Note the id of a part that is kept whole: it stands in the data."""
+        data = _restored(literal(part.extension.data_json), part.extra_json, SPACE)
+        tree = Node.parse(data.decode("utf-8", "surrogatepass")).value if isinstance(data, bytes) else data
+        original = tree.get("id") if isinstance(tree, dict) else None
+        if isinstance(original, str) and original != part.id:
+            self._part_ids[part.id] = original
 
     def _last(self) -> int:
         """When something happened in the session last, in milliseconds."""
