@@ -39,6 +39,11 @@ _FIELDS: dict[str, str] = {
 def entry(payload: EntryLike) -> v1.EntryInput:
     """The entry of a payload, which is copied. Raises TypeError for what is no payload."""
     made = v1.EntryInput()
+    _copy(payload, made)
+    return made
+
+
+def _copy(payload: EntryLike, made: v1.EntryInput) -> None:
     match payload:
         case v1.EntryInput():
             made.CopyFrom(payload)
@@ -54,7 +59,6 @@ def entry(payload: EntryLike) -> v1.EntryInput:
             target: Message = getattr(made, name)
             target.CopyFrom(payload)
             target.SetInParent()
-    return made
 
 
 def append_request(
@@ -67,14 +71,17 @@ def append_request(
 ) -> v1.AppendRequest:
     """One append, for `append_stream`; the arguments are those of `append`."""
     properties = create if isinstance(create, v1.SessionProperties) else v1.SessionProperties() if create else None
-    return built(
+    request = built(
         v1.AppendRequest,
         session_id=session_id,
-        entries=map(entry, entries),
         create=properties,
         expected_revision=expected_revision,
         request_id=request_id,
     )
+    add = request.entries.add
+    for payload in entries:
+        _copy(payload, add())
+    return request
 
 
 def repeats_safely(request: v1.AppendRequest) -> bool:

@@ -74,7 +74,7 @@ class LogCalls(Base):
                 yield outcome
 
     def _make_safe(self, request: v1.AppendRequest) -> None:
-        if not request.HasField("request_id") and not repeats_safely(request):
+        if self._transport.loses_replies and not request.HasField("request_id") and not repeats_safely(request):
             id = self._request_id(None)
             if id is not None:
                 request.request_id = id

@@ -94,8 +94,11 @@ class Tail(Draft):
 
     def _take(self) -> None:
         """Keep of the entries that were added what is needed later."""
-        self.bytes += sum(len(row.payload) for row in self._entries)
-        self._small += (row for row in self._entries if len(row.payload) <= SMALL_BYTES)
+        for row in self._entries:
+            size = len(row.payload)
+            self.bytes += size
+            if size <= SMALL_BYTES:
+                self._small.append(row)
         self._entries.clear()
 
     def index(self, fresh: Sequence[EntryRow]) -> None:
