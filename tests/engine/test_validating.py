@@ -135,6 +135,14 @@ async def test_a_flipped_byte_shows_at_the_next_digest_that_is_kept(tmp_path: Pa
     await engine.close()
 
 
+@pytest.mark.parametrize("revision", [64, 128])
+async def test_a_digest_that_is_kept_wrong_is_one_finding(tmp_path: Path, revision: int) -> None:
+    change = f"UPDATE entry SET digest = randomblob(32) WHERE pos = :at + {revision}"
+    engine = await damaged(tmp_path / "t.db", change)
+    assert rules_of(await validated(engine, "bad")) == [(revision, "session.digest")]
+    await engine.close()
+
+
 async def test_a_torn_payload(tmp_path: Path) -> None:
     tear = "UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE pos = :at + 64"
     engine = await damaged(tmp_path / "t.db", tear)

@@ -148,7 +148,8 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
     ],
     "storage.torn": [
         lambda path: check(path, log(*whole())[:-1]),
-        lambda path: check(path, native(*whole())[:-1])[:1],
+        lambda path: check(path, native(*whole())[:-1]),
+        lambda path: check(path, gzip.compress(native(*whole()))[:-12]),
         lambda path: check(path, gzip.compress(log(*whole()))[:-12]),
     ],
     "storage.json": [

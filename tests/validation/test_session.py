@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import assistant, clear, compaction, delta, put, remove, remove_part, revert, text, tool, turn, user
-from tests.validation.logs import chained, found, found_in, opening, raw, rules_of
+from tests.validation.logs import chained, found, found_in, head, opening, raw, rules_of
 from tests.validation.session_cases import ENVELOPES, LOGS, Entries, done, spending, summary_of, usage
 from turnwire import v1
+from turnwire.log import digest
 from turnwire.validation import SessionCheck, rules
 
 
@@ -100,6 +101,66 @@ def test_one_damage_is_one_finding() -> None:
     assert rules_of(found_in([*whole[:3], *whole[4:]])) == ["session.revision"]
     torn = chained([*whole[:2], whole[2]._replace(payload=whole[2].payload[:-1]), *whole[3:]])
     assert rules_of(found_in(torn)) == ["storage.bytes"]
+
+
+def test_a_digest_that_is_wrong_by_itself_is_one_finding() -> None:
+    whole = raw(*opening(), user("u"), user("v"), user("w"))
+    for at in range(len(whole)):
+        wrong = [*whole[:at], whole[at]._replace(digest=bytes(32)), *whole[at + 1 :]]
+        (finding,) = found_in(wrong, end=head(whole))
+        assert (finding.rule, finding.revision) == ("session.digest", at + 1)
+
+
+def test_digests_that_are_computed_from_a_wrong_one_are_one_finding() -> None:
+    """As a store does between the digests that it keeps."""
+    whole = raw(*opening(), user("u"), user("v"), user("w"))
+    computed = [whole[1]._replace(digest=bytes(32))]
+    for entry in whole[2:4]:
+        chain = digest.link(computed[-1].digest, entry.revision, entry.recorded_us, entry.field, entry.payload)
+        computed.append(entry._replace(digest=chain))
+    assert rules_of(found_in([whole[0], *computed, whole[4]])) == ["session.digest"]
+    assert rules_of(found_in([whole[0], *computed], end=head(whole[:4]))) == ["session.digest"]
+    assert rules_of(found_in([whole[0], *computed], end=head(whole[:3]))) == ["session.digest", "session.head"]
+
+
+def test_each_damage_is_told() -> None:
+    whole = raw(*opening(), *(user(f"u{at}") for at in range(8)))
+    other = raw(*opening(), *(user(f"v{at}") for at in range(8)))
+    wrong = list(whole)
+    wrong[3] = wrong[3]._replace(payload=other[3].payload)
+    wrong[5] = wrong[5]._replace(digest=bytes(32))
+    wrong[7] = wrong[7]._replace(payload=other[7].payload)
+    assert [(each.revision, each.rule) for each in found_in(wrong, end=head(whole))] == [
+        (4, "session.digest"),
+        (6, "session.digest"),
+        (8, "session.digest"),
+    ]
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("by", [-(10**7), 10**7])
+def test_a_time_that_was_changed_is_one_finding(at: int, by: int) -> None:
+    whole = raw(*opening(), user("u"), user("w"))
+    wrong = [*whole[:at], whole[at]._replace(recorded_us=whole[at].recorded_us + by), *whole[at + 1 :]]
+    assert rules_of(found_in(wrong, end=head(whole))) == ["session.digest"]
+
+
+def test_a_clock_that_runs_back_is_one_warning() -> None:
+    whole = raw(*opening(), user("u"), user("w"))
+    back = chained([*whole[:2], *(each._replace(recorded_us=each.recorded_us - 10**7) for each in whole[2:])])
+    (finding,) = found_in(back)
+    assert (finding.rule, finding.revision) == ("session.recorded", 3)
+    assert finding.expected.startswith("the one before was recorded at 20")
+
+
+def test_times_of_a_head_are_told_as_times() -> None:
+    whole = raw(*opening())
+    end = head(whole)
+    end.recorded.FromJsonString("2001-02-03T04:05:06Z")
+    (finding,) = found_in(whole, end=end)
+    there = head(whole).recorded.ToJsonString()
+    assert (finding.path, finding.value) == ("head.recorded", "2001-02-03T04:05:06Z")
+    assert finding.expected == f"the last entry has {there}"
 
 
 def test_without_the_id_of_the_session_the_chain_is_followed_from_its_second_entry_on() -> None:

@@ -65,15 +65,17 @@ class _File:
 
     def steps(self) -> Iterator[Step]:
         """Check the file. Raises `Unreadable`, OSError."""
+        cut = True
         try:
             for index, _ in enumerate(self._records(), 1):
                 if index % _RECORDS == 0:
                     yield self._step()
+            cut = False
         except reading.Damaged as damage:
             self._found.add("storage.torn", text=str(damage))
         except (EOFError, zlib.error):
             self._found.add("storage.torn", text="the compressed data is cut or damaged")
-        self._logs.end()
+        self._logs.end(cut=cut)
         yield self._step()
 
     def _records(self) -> Iterator[None]:

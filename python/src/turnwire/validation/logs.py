@@ -65,9 +65,11 @@ class Logs:
             data = entry.SerializeToString(deterministic=True)
         self.entry(data, place)
 
-    def end(self) -> None:
-        """The session that was begun ends here."""
+    def end(self, *, cut: bool = False) -> None:
+        """The session that was begun ends here; ``cut``: because the file cannot be read on."""
         if self._run is not None:
+            if cut:
+                self._run.cut()
             if self._run.checked:
                 self._run.end(self._head)
             self._taken += self._run.take()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from turnwire import v1
 from turnwire.log import digest, prepare
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 from turnwire.validation import messages, unknown, values
+from turnwire.validation.chain import Chain
 from turnwire.validation.closing import Closing
 from turnwire.validation.findings import Findings
 from turnwire.validation.history import History
@@ -64,9 +66,10 @@ class SessionCheck:
         self._records = Records(self._rows, self.found, self._references)
         self._history = History(self._rows, self.found, self._references)
         self._enveloped = enveloped
-        self._chain: bytes | None = digest.start(session_id) if session_id else None
-        self._recorded_us = 0
-        self._unsure_until = 0
+        self._chain = Chain(session_id)
+        self._recorded_us = 0  # of the last entry
+        self._latest_us = 0
+        self._cut = False
 
     def entry(self, entry: RawEntry) -> None:
         """Check the next entry."""
@@ -111,21 +114,34 @@ class SessionCheck:
         self.last = revision - 1
         self._lose_chain()
 
+    def cut(self) -> None:
+        """The entries break off, so that nothing can be said of the end, and what is missing may be behind it."""
+        self._cut = True
+        self._lose_chain()
+
     def end(self, head: v1.Head | None = None) -> None:
         """There are no more entries; ``head`` is what is said elsewhere to be the end of the log."""
         self._references.end()
-        Closing(self._rows, self.found, self._references).end()
-        if head is None:
+        if self._cut:
             return
-        there: list[tuple[str, object, object]] = [("revision", self.last, head.revision)]
-        if self._chain is not None:  # else the last entry could not be read
-            there.append(("digest", self._chain, head.digest))
-            there.append(("recorded", self._recorded_us, head.recorded.ToMicroseconds()))
-        for name, is_there, said in there:
-            if is_there != said:
-                right = f"the last entry has {values.short(is_there)}"
-                self.found.add("session.head", path=f"head.{name}", value=values.short(said), expected=right)
-                return
+        Closing(self._rows, self.found, self._references).end()
+        if head is not None:
+            self._head(head)
+
+    def _head(self, head: v1.Head) -> None:
+        said_us = head.recorded.ToMicroseconds()
+        if head.revision != self.last:
+            self._wrong_head("revision", str(head.revision), str(self.last))
+        elif not self._chain.known:  # the last entry could not be read
+            return
+        elif not self._chain.may_be(head.digest):
+            self._wrong_head("digest", values.short(head.digest), values.short(self._chain.told))
+        # A clock that ran back leaves both, and a time that was changed is told of as a wrong digest.
+        elif said_us not in (self._recorded_us, self._latest_us) and not self._chain.doubtful:
+            self._wrong_head("recorded", _time(said_us), _time(self._recorded_us))
+
+    def _wrong_head(self, name: str, said: str, there: str) -> None:
+        self.found.add("session.head", path=f"head.{name}", value=said, expected=f"the last entry has {there}")
 
     def take(self) -> list[v1.Finding]:
         """What was found since this was last asked."""
@@ -147,8 +163,7 @@ class SessionCheck:
 
     def _lose_chain(self) -> None:
         """Something is not there. A store computes digests from one that it keeps, so that those behind may be off."""
-        self._chain = None
-        self._unsure_until = self.last + DIGEST_EVERY
+        self._chain.lose(self.last + DIGEST_EVERY)
         self._blind()
 
     def _blind(self) -> None:
@@ -160,22 +175,17 @@ class SessionCheck:
             self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
             self._lose_chain()
             return
-        if entry.recorded_us < self._recorded_us:
-            self.found.add("session.recorded", revision=entry.revision, path="recorded")
-        self._recorded_us = max(self._recorded_us, entry.recorded_us)
-        if self._chain is None:
-            self._chain = entry.digest or None
-            return
-        self._chain = digest.link(self._chain, entry.revision, entry.recorded_us, entry.field, entry.payload)
         # What is read entry by entry around damage comes without digests.
-        if entry.digest and entry.digest != self._chain:
-            if entry.revision <= self._unsure_until:
-                self._unsure_until, self._chain = 0, entry.digest
-                return
-            right = f"the entries up to here have {self._chain.hex()[:16]}…"
+        if self._chain.link(entry.revision, entry.recorded_us, entry.field, entry.payload, entry.digest):
+            right = f"the entries up to here have {self._chain.told.hex()[:16]}…"
             value = f"{entry.digest.hex()[:16]}…"
             self.found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
-            self._chain = entry.digest
+        if entry.recorded_us < self._recorded_us and not self._chain.doubtful:
+            right = f"the one before was recorded at {_time(self._recorded_us)}"
+            value = _time(entry.recorded_us)
+            self.found.add("session.recorded", revision=entry.revision, path="recorded", value=value, expected=right)
+        self._recorded_us = entry.recorded_us
+        self._latest_us = max(self._latest_us, entry.recorded_us)
 
     def _payload(self, entry: RawEntry, name: str, cls: type[Message]) -> None:
         revision = entry.revision
@@ -216,3 +226,13 @@ class SessionCheck:
                 records.rendering(revision, message, entry.payload)
             case _:  # a payload that was added to the schema, and whose rules are still to be written
                 raise NotImplementedError(name)
+
+
+def _time(us: int) -> str:
+    """A time as RFC 3339, or as the microseconds that no calendar has."""
+    time = Timestamp()
+    try:
+        time.FromMicroseconds(us)
+        return time.ToJsonString()
+    except ValueError:
+        return f"{us} microseconds"
