@@ -30,7 +30,7 @@ async def test_validate_session(tw: Service) -> None:
     ]
     assert revisions[-1] == 4
     (summary,) = summaries
-    assert (summary.checked, summary.errors, summary.head.revision) == (4, 1, 4)
+    assert (summary.checked, summary.warnings, summary.head.revision) == (4, 1, 4)
     assert [finding async for finding in tw.validate_session("ses_1", ignore=["session.tool"])] == []
     with pytest.raises(errors.UnknownFilter) as unknown:
         [finding async for finding in tw.validate_session("ses_1", select=["sessions"])]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.builders import (
     COMPLETED,
+    ERROR,
     PENDING,
     RUNNING,
     THEN,
@@ -191,7 +192,11 @@ LOGS: dict[str, list[Entries]] = {
         [user("u", text("p")), delta("p", 0, "xy"), delta("p", 0, "xy")],
         [assistant("a", tool("p")), delta("p", 0, raw_input="{"), delta("p", 1, output="x")],
     ],
-    "session.tool.left": [[assistant("a", done()), put("a", tool("p", state=RUNNING))]],
+    "session.tool.left": [
+        [assistant("a", done()), put("a", tool("p", state=RUNNING))],
+        [assistant("a", tool("p", state=ERROR)), put("a", done())],
+        [assistant("a", done()), put("a", tool("p", state=ERROR))],
+    ],
     "session.tool.back": [[assistant("a", tool("p")), put("a", tool("p", state=PENDING))]],
     "session.tool.content": [
         [assistant("a", tool("p", state=COMPLETED))],

@@ -185,7 +185,7 @@ def test_findings_say_where_and_what_is_right() -> None:
     assert (finding.revision, finding.path, finding.value, finding.expected) == (4, "delta.offset", "3", "must be 4")
     (finding,) = found(assistant("a", done()), put("a", tool("p")))
     assert (finding.path, finding.value) == ("part.part.tool.state", "TOOL_STATE_RUNNING")
-    assert finding.expected == "must stay in a final state, as COMPLETED is"
+    assert finding.expected == "must stay COMPLETED, which is final"
     (finding,) = found(spending(usage(2), usage(1)))
     assert (finding.value, finding.expected) == (
         "$0.5, input 2, output 1",

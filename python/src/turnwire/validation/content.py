@@ -14,6 +14,7 @@ from turnwire.validation.state import Amounts
 PENDING: Final = v1.ToolState.TOOL_STATE_PENDING
 RUNNING: Final = v1.ToolState.TOOL_STATE_RUNNING
 FINAL: Final = frozenset((v1.ToolState.TOOL_STATE_COMPLETED, v1.ToolState.TOOL_STATE_ERROR))
+_STATES: Final = frozenset((PENDING, RUNNING, *FINAL))
 
 #: What stands in `Amounts` for what is not known.
 _NOT_KNOWN: Final = -1.0
@@ -46,9 +47,9 @@ def part(part: v1.PromptPart) -> Iterator[Wrong]:
 
 
 def change(before: int, after: int) -> Wrong | None:
-    """What is wrong with a change of a tool's state."""
-    if before in FINAL and after not in FINAL:
-        return Wrong("session.tool.left", "tool.state", f"must stay in a final state, as {_name(before)} is")
+    """What is wrong with a change of a tool's state; nothing can be said of a state of a later schema."""
+    if before in FINAL and after != before and after in _STATES:
+        return Wrong("session.tool.left", "tool.state", f"must stay {_name(before)}, which is final")
     if before == RUNNING and after == PENDING:
         return Wrong("session.tool.back", "tool.state", "must not go back from RUNNING")
     return None

@@ -117,9 +117,10 @@ _TABLE: Final = (
     ),
     (
         "turn_changed",
-        ERROR,
+        WARNING,
         "a message changes its turn",
-        "A message has one turn; a changed setting is a new turn with messages of its own.",
+        "A server takes it, and the last put counts. But a message is of one turn: a changed setting is a new turn "
+        "with messages of its own.",
     ),
     (
         "parent_role",
@@ -191,9 +192,10 @@ _TABLE: Final = (
     # Tools and times
     (
         "tool.left",
-        ERROR,
+        WARNING,
         "a tool call leaves a state that is final",
-        "A call that has completed or failed never runs again; a new try is a new call.",
+        "A server takes it, and the last put counts. But a call that has completed or failed never runs again, and "
+        "stays what it came to; a new try is a new call.",
     ),
     (
         "tool.back",
