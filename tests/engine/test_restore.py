@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from tests.builders import CALLER, delta, put, refused, replay, text, tool, turn, user
+import pytest
+
+from tests.builders import (
+    CALLER,
+    assistant,
+    compaction,
+    delta,
+    properties,
+    put,
+    refused,
+    replay,
+    text,
+    tool,
+    turn,
+    user,
+)
 from tests.fuzz.mutate import chained
 from turnwire import errors, v1
 from turnwire.engine import Engine
@@ -18,6 +33,14 @@ def log(*given: v1.EntryInput | bytes) -> list[bytes]:
         envelope.recorded.FromSeconds(1_700_000_000 + revision)
         entries.append(envelope.SerializeToString() + payload)
     return chained("s", entries)
+
+
+def hooked(part: v1.PromptPart) -> v1.EntryInput:
+    """A prompt record of a hook that appended a user message of one part."""
+    message = v1.PromptMessage(role=v1.Role.ROLE_USER, parts=[part])
+    mutation = v1.Mutation(append=v1.Append(message=message))
+    record = v1.PromptRecord(id="r", turn_id="t", base_revision=1, mutations=[mutation], digest=bytes(32))
+    return v1.EntryInput(prompt=record)
 
 
 async def test_what_a_server_writes_is_restored(engine: Engine) -> None:
@@ -67,3 +90,39 @@ async def test_a_time_that_no_digest_can_hold_is_refused(engine: Engine) -> None
         await engine.restore(CALLER, "s", [envelope.SerializeToString() + turn().SerializeToString()])
     with refused(errors.SessionNotFound):
         await engine.get_session(CALLER, v1.GetSessionRequest(session_id="s"))
+
+
+def again(**forked: str) -> v1.EntryInput:
+    made = properties()
+    if forked:
+        made.forked_from.CopyFrom(v1.ForkOrigin(revision=1, digest=bytes(32), **forked))
+    return v1.EntryInput(session=made)
+
+
+NEVER: dict[str, list[v1.EntryInput]] = {
+    "a user message before itself": [user("u", before="u")],
+    "an assistant message before itself": [assistant("u", before="u")],
+    "an assistant message that answers itself": [assistant("u", parent="u")],
+    "a part before itself": [user("u"), put("u", text("p"), before="p")],
+    "a tool call in a user message": [user("u", tool("p", "c"))],
+    "a compaction in an assistant message": [assistant("u", compaction("p"))],
+    "a later origin of a fork": [again(session_id="other")],
+    "a part of a hook with an id": [user("u"), hooked(text("p", "x"))],
+    "a tool call that a hook gives to a user": [user("u"), hooked(tool("", "c"))],
+}
+
+
+@pytest.mark.parametrize("entries", NEVER.values(), ids=NEVER)
+async def test_what_never_was_legal_is_refused(engine: Engine, entries: list[v1.EntryInput]) -> None:
+    with refused(errors.CorruptData, revision=1 + len(entries)):
+        await engine.restore(CALLER, "s", log(turn(), *entries))
+    with refused(errors.SessionNotFound):
+        await engine.get_session(CALLER, v1.GetSessionRequest(session_id="s"))
+
+
+async def test_what_may_have_been_legal_stays(engine: Engine) -> None:
+    """Limits and forms of single fields, and what a fork begins with."""
+    long = user("u", text("p"))
+    long.user.user.parts[0].extra_json = "{"
+    restored = await engine.restore(CALLER, "s", log(again(session_id="other"), turn(), long, again()))
+    assert restored.head.revision == 4

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from turnwire import errors, ids, v1
 from turnwire.engine.appends import blank
 from turnwire.engine.core import Caller, Core, head_of, living
-from turnwire.log import plan, raw
+from turnwire.log import plan, raw, unwritten
 from turnwire.log.draft import Draft
 from turnwire.log.prepare import Prepared
 from turnwire.store.base import Change, SessionRow, View
@@ -32,10 +32,12 @@ class Restores(Core):
         """Append serialized entries of a log, all or none, with the revisions, times and digests that they have.
 
         They are dense. A new session begins with revision 1; one that is there goes on behind its head, and entries
-        that it has already must be the same, which their digests tell. Rules of the schema are not checked again: what
-        was legal when it was written stays.
+        that it has already must be the same, which their digests tell. What only the session can tell is checked as in
+        an append. Limits and forms that the schema sets are not checked again: what was legal when it was written
+        stays. What never was is refused: see `turnwire.log.unwritten`.
 
-        Raises ``CorruptData`` if the entries are damaged, or are not those of this session, by the digests;
+        Raises ``CorruptData`` if the entries are damaged, are not those of this session, by the digests, or are such
+        as no server writes;
         ``RevisionOutOfRange`` if they begin behind the head; ``RevisionConflict`` if the session has others at their
         place; ``SessionDeleted``.
         """
@@ -130,9 +132,13 @@ def _entry(data: bytes) -> raw.RawEntry:
 
 def _prepared(entry: raw.RawEntry) -> Prepared:
     try:
-        return raw.prepared(entry)
+        ready = raw.prepared(entry)
     except ValueError as error:
         raise errors.CorruptData(f"damaged: {error}", revision=entry.revision) from None
+    why = unwritten.why(ready, entry.revision)
+    if why:
+        raise errors.CorruptData(f"an entry that no server has written: {why}", revision=entry.revision)
+    return ready
 
 
 def _other(revision: int) -> errors.RevisionConflict:
