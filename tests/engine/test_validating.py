@@ -102,6 +102,20 @@ async def test_messages_in_any_form(engine: Engine) -> None:
     assert answers[1].findings[0].value == '"t t"'
 
 
+async def test_json_is_read_strictly_but_for_what_a_later_schema_has(engine: Engine) -> None:
+    given = {
+        '{"role": "ROLE_WIZARD", "parts": [{"text": {"text": "a"}}]}': [("storage.unknown_enum", "role")],
+        '{"role": 17, "parts": [{"text": {"text": "a"}}]}': [("storage.unknown_enum", "role")],
+        '{"role": 1, "role": 1, "parts": [{"text": {"text": "a"}}]}': [("storage.json", "")],
+        "[]": [("storage.json", "")],
+        '"role"': [("storage.json", "")],
+        '["role"]': [("storage.json", "")],
+    }
+    answers = await messages(engine, *(v1.ValidateMessagesRequest(type="PromptMessage", json=each) for each in given))
+    found = [[(finding.rule, finding.path) for finding in answer.findings] for answer in answers]
+    assert found == list(given.values())
+
+
 async def test_a_request_that_breaks_a_rule_ends_the_stream(engine: Engine) -> None:
     with refused(errors.UnknownToThisServer, path="message"):
         await messages(engine, v1.ValidateMessagesRequest(type="User"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from tests.builders import text, user
+from tests.builders import assistant, text, tool, user
 from tests.validation.logs import chained, found_in, head, opening, raw
 from turnwire import v1
 from turnwire.log import wire
@@ -81,6 +81,14 @@ def later_enum() -> v1.ToolPart:
     return v1.ToolPart(call_id="c", name="n", state=77)  # type: ignore[arg-type]
 
 
+def log_in_json(change: Callable[[Any], object]) -> bytes:
+    """JSON lines of a log in whose middle a tool call is what a later schema has made of it."""
+    entries = raw(*opening(), user("u"), assistant("a", tool("p")), user("w"))
+    trees = [json_format.MessageToDict(v1.Entry.FromString(entry_bytes(each))) for each in entries]
+    change(trees[3]["assistant"]["assistant"]["parts"][0]["tool"])
+    return b"".join(json.dumps({"entry": each}).encode() + b"\n" for each in trees)
+
+
 def later_payload(*, ignorable: bool = False) -> list[RawEntry]:
     entries = whole()
     return chained([*entries[:3], entries[3]._replace(field=LATER, ignorable=ignorable)])
@@ -141,6 +149,8 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
         lambda path: check(path, delimited(b"\xff", *map(entry_bytes, whole())), cls=v1.Entry)[:1],
         lambda path: found_in(chained([*whole()[:2], whole()[2]._replace(payload=b"\xff")])),
         lambda path: check(path, native_that_ends_in(b"\xff")),
+        lambda path: check(path, delimited(b"\x08\x01"), cls=v1.RunPath),
+        lambda path: check(path, delimited(wire.field(1, b"p") + wire.field(3, b"\x08\x01")), cls=v1.PromptPart),
     ],
     "storage.form": [
         lambda path: found_in([*whole()[:3], whole()[3]._replace(recorded_us=2**62)], end=head(whole())),
@@ -156,15 +166,28 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
         lambda path: check(path, b'{"id": "u",\n', cls=v1.User),
         lambda path: check(path, b'{"cwd": 5}', cls=v1.RunPath),
         lambda path: check(path, b'{"cwd": "/"}\n{"cwd": \n{"root": "/"}\n', cls=v1.RunPath),
+        lambda path: check(path, b'{"cwd": "/", "cwd": "/x"}', cls=v1.RunPath),
+        lambda path: check(path, b'{"role": "ROLE_USER", "parts": [{"text": {"text": "a", "text": "b"}}]}'),
+        lambda path: check(path, b'{"role": "ROLE_USER", "role": "ROLE_USER"}'),
+        lambda path: check(path, b'["cwd"]', cls=v1.RunPath),
+        lambda path: check(path, b'"cwd"', cls=v1.RunPath),
+        lambda path: check(path, b"[[]]", cls=v1.RunPath),
+        lambda path: check(path, b'{"role": "ROLE_USER", "parts": [{"text": []}]}'),
+        lambda path: check(path, b'{"role": "wizard", "parts": [{"text": {"text": "a"}}]}'),
+        lambda path: check(path, b'{"labels": ["a"], "created": "2026-01-31T14:05:09Z"}', cls=v1.SessionProperties),
     ],
     "storage.type": [lambda path: check(path, two_types())],
     "storage.unknown_field": [
         lambda path: found_in(with_unknown()),
         lambda path: found_in(with_unknown(inside="part")),
         lambda path: check(path, b'{"cwd": "/", "colour": "red"}', cls=v1.RunPath),
+        lambda path: check(path, log_in_json(lambda tool: tool.update(colour="red"))),
     ],
     "storage.unknown_enum": [
         lambda path: check(path, delimited(later_enum().SerializeToString()), cls=v1.ToolPart),
+        lambda path: check(path, b'{"role": "ROLE_WIZARD", "parts": [{"text": {"text": "a"}}]}'),
+        lambda path: check(path, b'{"role": 17, "parts": [{"text": {"text": "a"}}]}'),
+        lambda path: check(path, log_in_json(lambda tool: tool.update(state="TOOL_STATE_DREAMING"))),
     ],
     "storage.unknown_kind": [lambda path: found_in(later_kind())],
     "storage.unknown_payload": [

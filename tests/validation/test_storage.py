@@ -20,12 +20,15 @@ from tests.validation.storage_cases import (
     FILES,
     check,
     delimited,
+    entry_bytes,
     later_payload,
     log,
     native,
+    native_that_ends_in,
     whole,
 )
 from turnwire import v1
+from turnwire.log import wire
 from turnwire.validation import Selection, files, rules
 from turnwire.validation.imports import Import
 from turnwire.validation.unknown import origin
@@ -84,8 +87,34 @@ def test_places_in_files(tmp_path: Path) -> None:
     assert finding.place == f"byte {len(good) + 1}"
 
 
+@pytest.mark.parametrize("length", range(1, 128))
+def test_a_message_without_a_length_is_read_with_its_type_too(length: int, tmp_path: Path) -> None:
+    message = user("u" * length, text("p" * (128 - length), "hello " * 7)).user.user
+    assert check(tmp_path / "file", message.SerializeToString(), cls=v1.User) == []
+    assert check(tmp_path / "file", delimited(message.SerializeToString()), cls=v1.User) == []
+
+
+def test_what_is_strict_in_json_tells_where(tmp_path: Path) -> None:
+    (finding,) = check(tmp_path / "file", b'{"role": "ROLE_USER", "parts": [{"text": {"text": "a", "text": "b"}}]}')
+    assert (finding.place, finding.path, finding.value) == (
+        "line 1",
+        "parts[0].text",
+        'the member "text" stands twice',
+    )
+    (finding,) = check(tmp_path / "file", b'{"role": "ROLE_WIZARD", "parts": [{"text": {"text": "a"}}]}')
+    assert (finding.path, finding.value) == ("role", "ROLE_WIZARD")
+
+
+def test_an_entry_in_no_form_says_which_it_is(tmp_path: Path) -> None:
+    ends = entry_bytes(whole()[3]) + wire.field(19, b"")
+    (finding,) = check(tmp_path / "file", native_that_ends_in(ends))
+    assert (finding.rule, finding.session_id, finding.revision) == ("storage.form", "s", 4)
+    assert finding.place.startswith("byte ")
+
+
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"", "empty"), (b'{"colour": 1}', "--type"), (delimited(b"\xff\xff"), "--type")]
+    ("content", "why"),
+    [(b"[]", "no message"), (b"", "empty"), (b'{"colour": 1}', "--type"), (delimited(b"\xff\xff"), "--type")],
 )
 def test_what_cannot_be_read_is_no_finding(content: bytes, why: str, tmp_path: Path) -> None:
     with pytest.raises(files.Unreadable, match=why):

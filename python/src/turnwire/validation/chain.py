@@ -47,10 +47,14 @@ class Chain:
         """Something is not there; up to a revision the digests may be computed from one before it, and be off."""
         self._may_be, self._unsure_until = [], unsure_until
 
+    def follow(self, kept: bytes) -> None:
+        """Go on by an entry that is not known as a whole, with its digest as it is kept."""
+        self._may_be = [kept] if kept else []
+
     def link(self, revision: int, recorded_us: int, field: int, payload: bytes, kept: bytes) -> bool:
         """Go on by an entry, with the digest that is kept for it (empty: none is). Tells if that one is wrong."""
         if not self._may_be:
-            self._may_be = [kept] if kept else []
+            self.follow(kept)
             return False
         self._may_be = [digest.link(each, revision, recorded_us, field, payload) for each in self._may_be]
         if not kept:

@@ -5,7 +5,6 @@ A file is read once, piece by piece; only a JSON document that is not in lines i
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from turnwire import v1
 from turnwire.formats import native
 from turnwire.formats.native import reading
-from turnwire.validation import guess, messages
+from turnwire.validation import guess, messages, protojson, values
 from turnwire.validation.findings import Findings
 from turnwire.validation.logs import Logs
 from turnwire.validation.registry import Selection
@@ -26,6 +25,8 @@ from turnwire.validation.registry import Selection
 #: How many records are checked between two steps.
 _RECORDS: Final = 256
 _MOST_BYTES: Final = 2**31 - 1
+#: The most bytes of a message without its length; it is held as a whole, and the largest append is smaller.
+_MOST_SINGLE: Final = 256 * 2**20
 _JSON: Final = (b"{", b"[")
 _LOOKED_AT: Final = 1024
 # No JSON has these bytes, and hardly any protobuf is without one.
@@ -83,7 +84,7 @@ class _File:
         self._content.seek(0)
         if not begin:
             raise Unreadable("it is empty")
-        if begin.lstrip()[:1] in _JSON and not _CONTROL.search(begin):
+        if _is_json(begin):
             return self._json()
         if self._cls is None and native.is_native(self._path):
             return self._native()
@@ -121,6 +122,12 @@ class _File:
                 if at == 0 and self._is_single():
                     return
                 raise reading.Damaged(f"cut or damaged from byte {at} on")
+            if at == 0 and self._cls is not None and not guess.fits(data, self._cls):
+                # With its type a message without a length is told from one with a length by what fits.
+                place = self._content.tell()
+                if self._is_single(all_known=_parses(data, self._cls)):
+                    return
+                self._content.seek(place)
             cls = self._cls = self._cls or guess.of_bytes(data)
             if cls is None:
                 if at == 0 and self._is_single():
@@ -129,12 +136,12 @@ class _File:
             self._binary(data, cls, f"byte {at}")
             yield
 
-    def _is_single(self) -> bool:
-        """Whether the whole file is one message; then it is checked."""
+    def _is_single(self, *, all_known: bool = False) -> bool:
+        """Whether the whole file is one message; then it is checked. ``all_known``: and has no unknown fields."""
         self._content.seek(0)
-        data = self._content.read()
-        cls = self._cls or guess.of_bytes(data)
-        if cls is None or not _parses(data, cls):
+        data = self._content.read(_MOST_SINGLE + 1)
+        cls = (self._cls or guess.of_bytes(data)) if len(data) <= _MOST_SINGLE else None
+        if cls is None or not (guess.fits(data, cls) if all_known else _parses(data, cls)):
             return False
         self._binary(data, cls, "")
         return True
@@ -153,7 +160,7 @@ class _File:
         first = self._content.readline()
         while first and not first.strip():
             first = self._content.readline()
-        if not isinstance(_tree(first), dict):
+        if not isinstance(_tree(first), dict | protojson.Twice):
             yield from self._document(first)
             return
         self._content.seek(0)
@@ -170,6 +177,8 @@ class _File:
     def _document(self, first: bytes) -> Iterator[None]:
         tree = _tree(first + self._content.read())
         if isinstance(tree, list):
+            if not tree:
+                raise Unreadable("it holds no message")
             for index, item in enumerate(cast("list[object]", tree)):
                 self._tree(item, f"item {index}")
                 yield
@@ -180,6 +189,10 @@ class _File:
             self._tree(tree, "")
 
     def _tree(self, tree: object, place: str) -> None:
+        if isinstance(tree, protojson.Twice) and self._cls is None:
+            self._messages += 1
+            self._found.add("storage.json", place=place, expected=f"one member {values.short(tree.member)}")
+            return
         members = _members(tree)
         record = _native_record(members) if self._cls is None else None
         inside: object = record[0] if record is not None else tree
@@ -190,9 +203,10 @@ class _File:
             self._messages += 1
             self._found.add("storage.type", place=place)
             return
-        message = messages.from_tree(inside, cls, self._found, place=place)
+        read = messages.from_tree(inside, cls, self._found, place=place)
+        message = read.message if read is not None else None
         if isinstance(message, v1.Entry):
-            self._logs.message(message, place)
+            self._logs.message(message, place, whole=read is not None and read.whole)
         elif isinstance(message, v1.Session) and record is not None:
             self._logs.session(message, place)
         else:
@@ -233,11 +247,18 @@ def _members(tree: object) -> dict[str, object]:
     return cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
 
 
+def _is_json(begin: bytes) -> bool:
+    """Whether a file is JSON, by its first bytes: an object or a list, or another value by itself."""
+    if begin.lstrip()[:1] in _JSON:
+        return not _CONTROL.search(begin)
+    return len(begin) < _LOOKED_AT and _tree(begin) is not None
+
+
 def _tree(text: bytes) -> object:
-    """A parsed JSON document; None for what is none, and for null, which is no message."""
+    """A parsed JSON document (`protojson.document`); None for what is none, and for null, which is no message."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return protojson.document(text)
+    except ValueError:
         return None
 
 

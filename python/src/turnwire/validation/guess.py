@@ -51,6 +51,11 @@ def of_bytes(data: bytes) -> type[Message] | None:
     return _best((cls, _read(data, cls)) for cls in _LIKELY) if data else None
 
 
+def fits(data: bytes, cls: type[Message]) -> bool:
+    """Whether serialized bytes can be a message of a type, none of whose fields is unknown."""
+    return _read(data, cls) is not None
+
+
 def _best(candidates: Iterable[tuple[type[Message], Message | None]]) -> type[Message] | None:
     best: type[Message] | None = None
     fewest = -1

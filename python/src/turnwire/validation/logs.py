@@ -35,8 +35,8 @@ class Logs:
         self._begin(session.id)
         self._head = session.head
 
-    def entry(self, data: bytes, place: str) -> None:
-        """The next serialized entry."""
+    def entry(self, data: bytes, place: str, *, whole: bool = True) -> None:
+        """The next serialized entry; ``whole``: with all that its digest covers."""
         try:
             entry = raw.entry(data)
         except ValueError as error:
@@ -54,16 +54,16 @@ class Logs:
             shown = values.short(entry.digest)
             run.found.add("bytes.len", revision=entry.revision, path="digest", value=shown, expected=right, place=place)
         self.entries += 1
-        run.entry(entry)
+        run.entry(entry, whole=whole)
         self._taken += run.take()
 
-    def message(self, entry: v1.Entry, place: str) -> None:
-        """The next entry, as a message that was read from JSON."""
+    def message(self, entry: v1.Entry, place: str, *, whole: bool) -> None:
+        """The next entry, as a message that was read from JSON; ``whole``: nothing of it was left out."""
         try:
             data = raw.serialized(entry)
         except errors.InvalidArgument:  # the rules will tell
             data = entry.SerializeToString(deterministic=True)
-        self.entry(data, place)
+        self.entry(data, place, whole=whole)
 
     def end(self, *, cut: bool = False) -> None:
         """The session that was begun ends here; ``cut``: because the file cannot be read on."""
@@ -86,14 +86,14 @@ class Logs:
         self.sessions += 1
 
     def _damaged(self, data: bytes, place: str, why: str) -> None:
-        rule = "storage.form"
+        rule, revision = "storage.form", 0
         try:
-            v1.Entry.FromString(data)
+            revision = v1.Entry.FromString(data).revision
         except DecodeError:
             rule, why = "storage.bytes", ""
         if self._run is None:
             self._begin("")
         assert self._run is not None
         self.entries += 1
-        self._run.damaged(rule, place=place, text=why)
+        self._run.damaged(rule, revision=max(revision, 0), place=place, text=why)
         self._taken += self._run.take()

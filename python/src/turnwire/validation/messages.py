@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 
 from turnwire import rules as schema_rules
 from turnwire import v1
 from turnwire.errors import Violation
 from turnwire.rules import own, schema
-from turnwire.validation import unknown, values
+from turnwire.validation import protojson, unknown, values
 from turnwire.validation.findings import Findings
 
-_MOST_TOLD: Final = 200
+_LATER: Final = str(protojson.LATER)
 
 
 def message_type(name: str) -> type[Message] | None:
@@ -39,26 +37,39 @@ def check(
 
     ``lead`` comes before every path, with its closing dot. What a later schema may have written is told as such.
     """
-    later: set[str] = set()
+    strange = list(unknown.fields(message)) if unknown.any_in(message) else []
+    told: set[str] = set()
+    wrong: set[str] = set()
     sound = True
+    for each in strange:
+        field = each.message.DESCRIPTOR.fields_by_number.get(each.number)
+        if field is not None:
+            sound = False
+            told.add(each.path)
+            where = f"{each.path}.{field.name}".lstrip(".")
+            wrong.add(where)
+            right = "a field of the type that its number has, which never changes"
+            found.add("storage.bytes", revision=revision, path=lead + where, expected=right, place=place)
     for violation in schema_rules.check(message, stored=stored, role=role):
         path, rule, right = violation
+        if path in wrong:
+            continue
         value = values.at(message, path)
         if _is_later(violation):
             if right == own.ONEOF_UNKNOWN.text:
-                later.add(path.rpartition(".")[0])
-                found.add("storage.unknown_kind", revision=revision, path=lead + path, place=place)
-            else:
+                if path.rpartition(".")[0] not in told:
+                    told.add(path.rpartition(".")[0])
+                    found.add("storage.unknown_kind", revision=revision, path=lead + path, place=place)
+            elif value != _LATER:  # which was told of when it was read
                 found.add("storage.unknown_enum", revision=revision, path=lead + path, value=value, place=place)
             continue
         sound = False
         found.add(rule, revision=revision, path=lead + path, value=value, expected=right, place=place)
-    if unknown.any_in(message):
-        for each in unknown.fields(message):
-            if each.path not in later:
-                text = unknown.origin(each.message, each.number)
-                where = (lead + each.path).rstrip(".")
-                found.add("storage.unknown_field", revision=revision, path=where, text=text, place=place)
+    for each in strange:
+        if each.path not in told:
+            text = unknown.origin(each.message, each.number)
+            where = (lead + each.path).rstrip(".")
+            found.add("storage.unknown_field", revision=revision, path=where, text=text, place=place)
     return sound
 
 
@@ -92,37 +103,39 @@ def check_json(
 ) -> Message | None:
     """The same for a message as ProtoJSON."""
     try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
+        tree = protojson.document(text)
+    except ValueError:
         found.add("storage.json", place=place, expected="one JSON document")
         return None
-    message = from_tree(tree, cls, found, place=place)
-    if message is not None:
-        check(message, found, stored=stored, role=role, place=place)
-    return message
-
-
-def from_tree(tree: Any, cls: type[Message], found: Findings, *, place: str = "") -> Message | None:
-    """A message of parsed ProtoJSON; None, with a finding, if it is none. Fields of a later schema are told of."""
-    message = cls()
-    try:
-        try:
-            json_format.ParseDict(tree, message)
-        except json_format.ParseError as error:
-            # Once more without what only a later schema knows: if that is all, nothing is wrong.
-            message = cls()
-            json_format.ParseDict(tree, message, ignore_unknown_fields=True)
-            found.add("storage.unknown_field", place=place, text=_told(error))
-    except (json_format.ParseError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        expected = f"canonical ProtoJSON of {cls.DESCRIPTOR.full_name}"
-        found.add("storage.json", place=place, value=_told(error), expected=expected)
+    read = from_tree(tree, cls, found, place=place)
+    if read is None:
         return None
-    return message
+    check(read.message, found, stored=stored, role=role, place=place)
+    return read.message
 
 
-def _told(error: Exception) -> str:
-    text = str(error)
-    return text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 1]}…"
+class Read(NamedTuple):
+    """A message that was read from JSON; ``whole``: this schema knows all of what was there."""
+
+    message: Message
+    whole: bool
+
+
+def from_tree(tree: Any, cls: type[Message], found: Findings, *, place: str = "") -> Read | None:
+    """A message of parsed ProtoJSON (`protojson.document`); None, with a finding, if it is none.
+
+    What a later schema has written is told of, and not in the message.
+    """
+    try:
+        message, later = protojson.message(tree, cls)
+    except protojson.NoMessage as error:
+        expected = f"canonical ProtoJSON of {cls.DESCRIPTOR.full_name}"
+        found.add("storage.json", path=error.path, place=place, value=str(error), expected=expected)
+        return None
+    for each in later:
+        rule = "storage.unknown_enum" if each.name else "storage.unknown_field"
+        found.add(rule, path=each.path, place=place, text=each.text, value=values.short(each.name).strip('"'))
+    return Read(message, not later)
 
 
 def _is_later(violation: Violation) -> bool:

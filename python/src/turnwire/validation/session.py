@@ -71,8 +71,8 @@ class SessionCheck:
         self._latest_us = 0
         self._cut = False
 
-    def entry(self, entry: RawEntry) -> None:
-        """Check the next entry."""
+    def entry(self, entry: RawEntry, *, whole: bool = True) -> None:
+        """Check the next entry; ``whole``: it has all that its digest covers."""
         self.checked += 1
         revision = entry.revision
         if revision != self.last + 1:
@@ -81,7 +81,7 @@ class SessionCheck:
                 return
         self.last = revision
         if self._enveloped:
-            self._envelope(entry)
+            self._envelope(entry, whole)
         known = _PAYLOADS.get(entry.field)
         if revision == 1 and entry.field != prepare.SESSION:
             self.found.add("session.first", revision=1, value=known[0] if known is not None else "")
@@ -102,9 +102,9 @@ class SessionCheck:
         self.last = last
         self._lose_chain()
 
-    def damaged(self, rule: str, *, place: str = "", text: str = "") -> None:
-        """Something that should have been an entry is none."""
-        self.found.add(rule, revision=self.last + 1 if not place else 0, place=place, text=text)
+    def damaged(self, rule: str, *, revision: int = 0, place: str = "", text: str = "") -> None:
+        """Something that should have been an entry is none; ``revision``: as it says itself."""
+        self.found.add(rule, revision=revision, place=place, text=text)
         self.last += 1
         self._lose_chain()
 
@@ -169,14 +169,16 @@ class SessionCheck:
     def _blind(self) -> None:
         self._references.blind_from = max(self.last, 1)
 
-    def _envelope(self, entry: RawEntry) -> None:
+    def _envelope(self, entry: RawEntry, whole: bool) -> None:
         if not digest.FIRST_US <= entry.recorded_us <= digest.LAST_US:
             text = "a time of recording that no digest can hold"
             self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
             self._lose_chain()
             return
+        if not whole:
+            self._chain.follow(entry.digest)
         # What is read entry by entry around damage comes without digests.
-        if self._chain.link(entry.revision, entry.recorded_us, entry.field, entry.payload, entry.digest):
+        elif self._chain.link(entry.revision, entry.recorded_us, entry.field, entry.payload, entry.digest):
             right = f"the entries up to here have {self._chain.told.hex()[:16]}…"
             value = f"{entry.digest.hex()[:16]}…"
             self.found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)

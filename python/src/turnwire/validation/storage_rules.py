@@ -11,7 +11,8 @@ _TABLE: Final = (
         "bytes",
         ERROR,
         "the bytes are no message of their type",
-        "They were torn, flipped or overwritten, or hold a text that is no UTF-8.",
+        "They were torn, flipped or overwritten, hold a text that is no UTF-8, or a field in another wire type than "
+        "its number has, which no schema ever changes.",
     ),
     (
         "form",
@@ -42,7 +43,8 @@ _TABLE: Final = (
         "json",
         ERROR,
         "no JSON of the type",
-        "It must be one canonical ProtoJSON document of its type.",
+        "It must be one canonical ProtoJSON document of its type: an object where a message or a map is, with each "
+        "member once.",
     ),
     (
         "type",
@@ -59,8 +61,9 @@ _TABLE: Final = (
     (
         "unknown_enum",
         NOTE,
-        "a number that this enum does not have",
-        "A later schema has it; it is kept, and reads as unspecified.",
+        "a number or name that this enum does not have",
+        "A later schema has it; it is kept, and reads as unspecified. Who writes a message (`turnwire.validate`, an "
+        "append) breaks `turnwire.unknown` with it; who reads what was written does not.",
     ),
     (
         "unknown_kind",
