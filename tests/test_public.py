@@ -65,3 +65,8 @@ def test_validate() -> None:
     tool = v1.PromptPart(tool=v1.ToolPart(call_id="c", name="n", state=v1.ToolState.TOOL_STATE_PENDING))
     assert turnwire.validate(tool, role="assistant") == []
     assert [each.rule for each in turnwire.validate(tool, role="user")] == ["turnwire.held_by"]
+
+
+def test_validate_takes_messages_only() -> None:
+    with pytest.raises(TypeError, match="takes a message of the schema, and not str"):
+        turnwire.validate("no message")  # type: ignore[arg-type]

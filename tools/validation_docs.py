@@ -23,7 +23,7 @@ changes nothing.
 ```
 turnwire validate                                # all sessions of the store (--db) or server (--server)
 turnwire validate ses_1 --server 127.0.0.1:7411  # one session
-turnwire validate sessions.db all.tw.gz          # a store's file; what `turnwire export` wrote
+turnwire validate sessions.db all.tw             # a store's file; what `turnwire export` wrote
 turnwire validate messages.bin --type Assistant  # length-delimited messages, ProtoJSON or JSON lines, plain or gzipped
 turnwire validate ~/.local/share/opencode        # what an import would refuse or repair, and why
 ```
@@ -38,8 +38,8 @@ any. `--json` (or `--format json`) writes a `turnwire.v1.Finding` a line, then a
 | 1 | something was found |
 | 2 | something could not be read; what could be was checked |
 
-`--select` and `--ignore` take ids of rules, or what they begin with up to a dot: `session`, `session.ref`, `string`.
-One that is none is an error.
+`--select` and `--ignore` take layers (`schema`, `session`, `storage`), ids of rules, or what ids begin with up to a
+dot: `session.ref`, `string`. One that is none is an error.
 
 Other programs ask the service: `ValidateSession` streams the findings of a session and ends with a summary,
 `ValidateMessages` takes messages of any type in binary or JSON, one after another, and answers each. In Python

@@ -81,7 +81,11 @@ def test_selection(tmp_path: Path) -> None:
     assert run(*how, "--select", "string.min_len").code == 1
     ran = run(*how, "--select", "string.min")
     assert ran.code == 2
-    assert "UNKNOWN_FILTER: select[0]" in ran.err
+    assert "select[0]: no rule or layer is called 'string.min'" in ran.err
+    assert "unfiltered" not in ran.err
+    for layer, code in (("schema", 1), ("session", 0), ("storage", 0)):
+        assert run(*how, "--select", layer).code == code
+        assert run(*how, "--ignore", layer).code == 1 - code
 
 
 def test_warnings_count_when_it_is_strict(tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ async def test_findings_and_what_is_selected(engine: Engine) -> None:
     assert rules_of(await validated(engine, select=["session.tool"])) == [(4, "session.tool.left")]
     assert rules_of(await validated(engine, select=["string", "storage.bytes"])) == []
     assert rules_of(await validated(engine, ignore=["session"])) == []
+    assert rules_of(await validated(engine, select=["schema", "storage"])) == []
+    assert rules_of(await validated(engine, ignore=["schema", "storage"])) == [(4, "session.tool.left")]
+    assert rules_of(await validated(engine, select=["enum.defined_only"])) == []
     for name in ("select", "ignore"):
         for wrong in ("session.too", "nothing", ""):
             with refused(errors.UnknownFilter, path=f"{name}[0]"):

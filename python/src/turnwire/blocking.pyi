@@ -314,10 +314,10 @@ class Service:
     ) -> Generator[v1.Finding]:
         """What is wrong with a session, or worth knowing, in the order of its log; nothing, if it is sound.
 
-        ``select`` and ``ignore``: ids of rules, or what they begin with up to a dot (``session.ref``). ``on_progress``
-        is called with the revision up to which the session was read, ``on_summary`` once, at the end. Findings show
-        values, cut short. Raises `UnknownFilter` for no id of a rule, `SessionNotFound`, `SessionDeleted`, and
-        `CorruptData` where the store cannot even say how far the session goes.
+        ``select`` and ``ignore``: layers, ids of rules, or what ids begin with up to a dot (``session.ref``).
+        ``on_progress`` is called with the revision up to which the session was read, ``on_summary`` once, at the end.
+        Findings show values, cut short. Raises `UnknownFilter` for no such name, `SessionNotFound`, `SessionDeleted`,
+        and `CorruptData` where the store cannot even say how far the session goes.
         """
 
     def validate_messages(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from turnwire import ids
+from turnwire import errors, ids
 from turnwire.cli.app import Call, command
 from turnwire.cli.output import ExitCode, Output
 from turnwire.cli.targets import Targets
@@ -53,7 +53,8 @@ async def validate(
         list[str] | None, typer.Option("--session", metavar="ID", help="This session only; repeatable.")
     ] = None,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Report this rule, or rules that begin so; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Report this layer or rule, or rules that begin so; repeatable."),
     ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="RULE", help="Do not report this rule, or such; repeatable.")
@@ -79,7 +80,11 @@ async def validate(
     for name in session or []:
         if not ids.valid(name):
             raise Usage(f"an id has 1 to 128 characters of A-Z a-z 0-9 . _ : - and is not {name!r}")
-    targets = Targets(call.source, out, Selection(select or (), ignore or ()), (select or [], ignore or []))
+    try:
+        selection = Selection(select or (), ignore or ())
+    except errors.UnknownFilter as error:
+        raise Usage(str(error)) from None
+    targets = Targets(call.source, out, selection, (select or [], ignore or []))
     paths = [each for each in target or [] if Path(each).exists()]
     sessions = [each for each in target or [] if each not in paths and ids.valid(each)]
     for each in target or []:

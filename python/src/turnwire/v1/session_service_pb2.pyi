@@ -1830,8 +1830,8 @@ class ValidateSessionRequest(_message.Message):
     """The session."""
     @_builtins.property
     def select(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The rules to report: their ids, or what ids begin with up to a dot ("session", "string"). Empty: all. What is no
-        such beginning is UNKNOWN_FILTER.
+        """The rules to report: layers ("schema", "session", "storage"), ids, or what ids begin with up to a dot ("string").
+        Empty: all. What is none of these is UNKNOWN_FILTER.
         """
 
     @_builtins.property

@@ -43,7 +43,12 @@ _MEANINGS: Final = {
     own.HELD_BY: ("a part in a message of the wrong role", "Each kind of part has roles whose messages may hold it."),
     own.TIMESTAMP: ("a time outside the calendar", "Years 0001 to 9999, with 0 to 999,999,999 nanoseconds."),
     own.CALL_ID: ("two tool parts of one message have one call id", "A result finds its call by this id alone."),
-    own.UNKNOWN: ("one of several must be set, and none is", "Nothing says what it is."),
+    own.UNKNOWN: (
+        "one of several must be set, and none is",
+        "Nothing says what it is. Who writes (`turnwire.validate`, an append) breaks this rule, too, with an enum's "
+        "number that the schema does not know (protovalidate's `enum.defined_only`); in what was written that is the "
+        "note `storage.unknown_enum`, since a later schema may have it.",
+    ),
 }
 
 

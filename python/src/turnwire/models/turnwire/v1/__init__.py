@@ -5446,8 +5446,8 @@ class ValidateSessionRequest(betterproto2.Message):
 
     select: "list[str]" = betterproto2.field(2, betterproto2.TYPE_STRING, repeated=True)
     """
-    The rules to report: their ids, or what ids begin with up to a dot ("session", "string"). Empty: all. What is no
-    such beginning is UNKNOWN_FILTER.
+    The rules to report: layers ("schema", "session", "storage"), ids, or what ids begin with up to a dot ("string").
+    Empty: all. What is none of these is UNKNOWN_FILTER.
     """
 
     ignore: "list[str]" = betterproto2.field(3, betterproto2.TYPE_STRING, repeated=True)
