@@ -81,11 +81,12 @@ def later_enum() -> v1.ToolPart:
     return v1.ToolPart(call_id="c", name="n", state=77)  # type: ignore[arg-type]
 
 
-def log_in_json(change: Callable[[Any], object]) -> bytes:
-    """JSON lines of a log in whose middle a tool call is what a later schema has made of it."""
+def log_in_json(change: Callable[[Any], object], *, within: str = "tool") -> bytes:
+    """JSON lines of a log in whose middle a tool call, or its part, is what a later schema has made of it."""
     entries = raw(*opening(), user("u"), assistant("a", tool("p")), user("w"))
     trees = [json_format.MessageToDict(v1.Entry.FromString(entry_bytes(each))) for each in entries]
-    change(trees[3]["assistant"]["assistant"]["parts"][0]["tool"])
+    part = trees[3]["assistant"]["assistant"]["parts"][0]
+    change(part if within == "part" else part["tool"])
     return b"".join(json.dumps({"entry": each}).encode() + b"\n" for each in trees)
 
 
@@ -182,6 +183,8 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
         lambda path: found_in(with_unknown(inside="part")),
         lambda path: check(path, b'{"cwd": "/", "colour": "red"}', cls=v1.RunPath),
         lambda path: check(path, log_in_json(lambda tool: tool.update(colour="red"))),
+        lambda path: check(path, b'{"id": "p", "hologram": {}}', cls=v1.PromptPart),
+        lambda path: check(path, log_in_json(lambda part: part.update(hologram=part.pop("tool")), within="part")),
     ],
     "storage.unknown_enum": [
         lambda path: check(path, delimited(later_enum().SerializeToString()), cls=v1.ToolPart),

@@ -20,6 +20,7 @@ from turnwire.formats.native import reading
 from turnwire.validation import guess, messages, protojson, values
 from turnwire.validation.findings import Findings
 from turnwire.validation.logs import Logs
+from turnwire.validation.messages import NONE
 from turnwire.validation.registry import Selection
 
 #: How many records are checked between two steps.
@@ -206,13 +207,14 @@ class _File:
         read = messages.from_tree(inside, cls, self._found, place=place)
         message = read.message if read is not None else None
         if isinstance(message, v1.Entry):
-            self._logs.message(message, place, whole=read is not None and read.whole)
+            self._logs.message(message, place, read.later if read is not None else NONE)
         elif isinstance(message, v1.Session) and record is not None:
             self._logs.session(message, place)
         else:
             self._messages += 1
             if message is not None:
-                messages.check(message, self._found, stored=self._stored, place=place)
+                later = read.later if read is not None else NONE
+                messages.check(message, self._found, stored=self._stored, place=place, later=later)
 
     def _type_of(self, members: dict[str, object]) -> type[Message] | None:
         keys = frozenset(members)

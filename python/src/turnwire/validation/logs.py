@@ -8,6 +8,7 @@ from turnwire import errors, v1
 from turnwire.log import raw
 from turnwire.validation import messages, values
 from turnwire.validation.findings import Findings
+from turnwire.validation.messages import NONE
 from turnwire.validation.registry import Selection
 from turnwire.validation.session import SessionCheck
 
@@ -35,8 +36,8 @@ class Logs:
         self._begin(session.id)
         self._head = session.head
 
-    def entry(self, data: bytes, place: str, *, whole: bool = True) -> None:
-        """The next serialized entry; ``whole``: with all that its digest covers."""
+    def entry(self, data: bytes, place: str, later: frozenset[str] = NONE) -> None:
+        """The next serialized entry; ``later`` is that of `SessionCheck.entry`."""
         try:
             entry = raw.entry(data)
         except ValueError as error:
@@ -54,16 +55,16 @@ class Logs:
             shown = values.short(entry.digest)
             run.found.add("bytes.len", revision=entry.revision, path="digest", value=shown, expected=right, place=place)
         self.entries += 1
-        run.entry(entry, whole=whole)
+        run.entry(entry, later)
         self._taken += run.take()
 
-    def message(self, entry: v1.Entry, place: str, *, whole: bool) -> None:
-        """The next entry, as a message that was read from JSON; ``whole``: nothing of it was left out."""
+    def message(self, entry: v1.Entry, place: str, later: frozenset[str]) -> None:
+        """The next entry, as a message that was read from JSON; ``later`` is that of `SessionCheck.entry`."""
         try:
             data = raw.serialized(entry)
         except errors.InvalidArgument:  # the rules will tell
             data = entry.SerializeToString(deterministic=True)
-        self.entry(data, place, whole=whole)
+        self.entry(data, place, later)
 
     def end(self, *, cut: bool = False) -> None:
         """The session that was begun ends here; ``cut``: because the file cannot be read on."""

@@ -15,6 +15,8 @@ from turnwire.validation.findings import Findings
 
 _LATER: Final = str(protojson.LATER)
 
+NONE: Final[frozenset[str]] = frozenset()
+
 
 def message_type(name: str) -> type[Message] | None:
     """The class of a message type by its name, with or without its package; None if the schema has none of it."""
@@ -32,10 +34,12 @@ def check(
     revision: int = 0,
     lead: str = "",
     place: str = "",
+    later: frozenset[str] = NONE,
 ) -> bool:
     """Check a message; ``stored`` and ``role`` are those of `turnwire.rules.check`. Tells if no rule was broken.
 
     ``lead`` comes before every path, with its closing dot. What a later schema may have written is told as such.
+    ``later``: paths, lead included, where that was told of and left out; what is missing there is not missed.
     """
     strange = list(unknown.fields(message)) if unknown.any_in(message) else []
     told: set[str] = set()
@@ -52,7 +56,7 @@ def check(
             found.add("storage.bytes", revision=revision, path=lead + where, expected=right, place=place)
     for violation in schema_rules.check(message, stored=stored, role=role):
         path, rule, right = violation
-        if path in wrong:
+        if path in wrong or (right == own.ONEOF_UNSET.text and (lead + path).rpartition(".")[0] in later):
             continue
         value = values.at(message, path)
         if _is_later(violation):
@@ -110,15 +114,15 @@ def check_json(
     read = from_tree(tree, cls, found, place=place)
     if read is None:
         return None
-    check(read.message, found, stored=stored, role=role, place=place)
+    check(read.message, found, stored=stored, role=role, place=place, later=read.later)
     return read.message
 
 
 class Read(NamedTuple):
-    """A message that was read from JSON; ``whole``: this schema knows all of what was there."""
+    """A message that was read from JSON; ``later``: the paths of what only a later schema knows."""
 
     message: Message
-    whole: bool
+    later: frozenset[str]
 
 
 def from_tree(tree: Any, cls: type[Message], found: Findings, *, place: str = "") -> Read | None:
@@ -135,7 +139,7 @@ def from_tree(tree: Any, cls: type[Message], found: Findings, *, place: str = ""
     for each in later:
         rule = "storage.unknown_enum" if each.name else "storage.unknown_field"
         found.add(rule, path=each.path, place=place, text=each.text, value=values.short(each.name).strip('"'))
-    return Read(message, not later)
+    return Read(message, frozenset(each.path for each in later))
 
 
 def _is_later(violation: Violation) -> bool:

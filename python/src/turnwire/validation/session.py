@@ -15,6 +15,7 @@ from turnwire.validation.chain import Chain
 from turnwire.validation.closing import Closing
 from turnwire.validation.findings import Findings
 from turnwire.validation.history import History
+from turnwire.validation.messages import NONE
 from turnwire.validation.records import Records
 from turnwire.validation.references import References
 from turnwire.validation.registry import Selection
@@ -71,8 +72,12 @@ class SessionCheck:
         self._latest_us = 0
         self._cut = False
 
-    def entry(self, entry: RawEntry, *, whole: bool = True) -> None:
-        """Check the next entry; ``whole``: it has all that its digest covers."""
+    def entry(self, entry: RawEntry, later: frozenset[str] = NONE) -> None:
+        """Check the next entry.
+
+        ``later``: the paths, from the entry on, where its reader left out what only a later schema knows. It was told
+        of, and is in the digest.
+        """
         self.checked += 1
         revision = entry.revision
         if revision != self.last + 1:
@@ -81,7 +86,7 @@ class SessionCheck:
                 return
         self.last = revision
         if self._enveloped:
-            self._envelope(entry, whole)
+            self._envelope(entry, whole=not later)
         known = _PAYLOADS.get(entry.field)
         if revision == 1 and entry.field != prepare.SESSION:
             self.found.add("session.first", revision=1, value=known[0] if known is not None else "")
@@ -91,7 +96,7 @@ class SessionCheck:
             self.found.add("storage.unknown_payload", revision=revision, text=text, expected=right)
             self._blind()
         else:
-            self._payload(entry, *known)
+            self._payload(entry, *known, later)
         self._references.settle(revision)
         self._rows.trim()
 
@@ -169,7 +174,7 @@ class SessionCheck:
     def _blind(self) -> None:
         self._references.blind_from = max(self.last, 1)
 
-    def _envelope(self, entry: RawEntry, whole: bool) -> None:
+    def _envelope(self, entry: RawEntry, *, whole: bool) -> None:
         if not digest.FIRST_US <= entry.recorded_us <= digest.LAST_US:
             text = "a time of recording that no digest can hold"
             self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
@@ -189,7 +194,7 @@ class SessionCheck:
         self._recorded_us = entry.recorded_us
         self._latest_us = max(self._latest_us, entry.recorded_us)
 
-    def _payload(self, entry: RawEntry, name: str, cls: type[Message]) -> None:
+    def _payload(self, entry: RawEntry, name: str, cls: type[Message], later: frozenset[str]) -> None:
         revision = entry.revision
         try:
             message: Message = cls.FromString(entry.payload)
@@ -200,7 +205,7 @@ class SessionCheck:
             return
         history, records = self._history, self._records
         role = history.role_of(message.message_id) if isinstance(message, v1.PartPut) else 0
-        messages.check(message, self.found, stored=True, role=role, revision=revision, lead=f"{name}.")
+        messages.check(message, self.found, stored=True, role=role, revision=revision, lead=f"{name}.", later=later)
         match message:
             case v1.UserPut() | v1.AssistantPut():
                 history.put(revision, message)
