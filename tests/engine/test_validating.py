@@ -160,6 +160,13 @@ async def test_a_digest_that_is_kept_wrong_is_one_finding(tmp_path: Path, revisi
     await engine.close()
 
 
+@pytest.mark.parametrize("by", [-(10**12), 10**12])
+async def test_a_time_that_was_changed_is_one_finding(tmp_path: Path, by: int) -> None:
+    engine = await damaged(tmp_path / "t.db", f"UPDATE entry SET recorded = recorded + {by} WHERE pos = :at + 50")
+    assert rules_of(await validated(engine, "bad")) == [(64, "session.digest")]
+    await engine.close()
+
+
 async def test_a_torn_payload(tmp_path: Path) -> None:
     tear = "UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE pos = :at + 64"
     engine = await damaged(tmp_path / "t.db", tear)

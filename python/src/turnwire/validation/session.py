@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
@@ -70,6 +71,7 @@ class SessionCheck:
         self._chain = Chain(session_id)
         self._recorded_us = 0  # of the last entry
         self._latest_us = 0
+        self._back: deque[tuple[int, str, str]] = deque()  # revisions at which the clock ran back, with what was there
         self._cut = False
 
     def entry(self, entry: RawEntry, later: frozenset[str] = NONE) -> None:
@@ -127,6 +129,7 @@ class SessionCheck:
     def end(self, head: v1.Head | None = None) -> None:
         """There are no more entries; ``head`` is what is said elsewhere to be the end of the log."""
         self._references.end()
+        self._tell_back(self.last)
         if self._cut:
             return
         Closing(self._rows, self.found, self._references).end()
@@ -187,12 +190,20 @@ class SessionCheck:
             right = f"the entries up to here have {self._chain.told.hex()[:16]}…"
             value = f"{entry.digest.hex()[:16]}…"
             self.found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
+            self._back.clear()  # a time that was changed, and no clock
         if entry.recorded_us < self._recorded_us and not self._chain.doubtful:
             right = f"the one before was recorded at {_time(self._recorded_us)}"
             value = _time(entry.recorded_us)
-            self.found.add("session.recorded", revision=entry.revision, path="recorded", value=value, expected=right)
+            self._back.append((entry.revision, value, right))
         self._recorded_us = entry.recorded_us
         self._latest_us = max(self._latest_us, entry.recorded_us)
+        self._tell_back(entry.revision - DIGEST_EVERY)
+
+    def _tell_back(self, until: int) -> None:
+        """Tell of the clock that ran back, up to a revision: behind it the next kept digest may still be wrong."""
+        while self._back and self._back[0][0] <= until:
+            revision, value, right = self._back.popleft()
+            self.found.add("session.recorded", revision=revision, path="recorded", value=value, expected=right)
 
     def _payload(self, entry: RawEntry, name: str, cls: type[Message], later: frozenset[str]) -> None:
         revision = entry.revision
