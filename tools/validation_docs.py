@@ -23,7 +23,8 @@ changes nothing.
 ```
 turnwire validate                                # all sessions of the store (--db) or server (--server)
 turnwire validate ses_1 --server 127.0.0.1:7411  # one session
-turnwire validate sessions.db all.tw             # a store's file; what `turnwire export` wrote
+turnwire validate sessions.db all.tw             # a store's file; what `turnwire export` wrote; a directory of such
+turnwire validate all.tw --session ses_1         # one session of it
 turnwire validate messages.bin --type Assistant  # length-delimited messages, ProtoJSON or JSON lines, plain or gzipped
 turnwire validate ~/.local/share/opencode        # what an import would refuse or repair, and why
 ```
@@ -59,6 +60,14 @@ message, part, call and record) goes into a temporary file where it would take m
 what refers to something that could not be read is not reported again. What a later schema has written is kept, and told
 of as a note that says from where it may come. Where a page of a store's file is damaged, the entries on it are named,
 and those behind it, and all other sessions, are checked.
+
+Of a store's file everything that is kept beside the logs is checked too: whether all tables and indexes are there,
+whether every row belongs to a session, and whether the rows of the session, of its index (`node`, `past`, `name`,
+`listed`, `span`) and of what it is filtered by (`detail`, `label`) are what its log comes to. For this the index is
+made again from the entries in a temporary database, in bounded memory, and compared row by row; of a session whose
+log is damaged it is not, since the log is what it would be compared with. Not checked are the replies to request ids
+(`reply`) and the tombstones of deleted sessions (`deleted`), which follow from no entry, sessions of other tenants,
+which are counted, and, behind a server, all but the logs.
 """
 
 LAYERS = {

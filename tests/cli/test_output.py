@@ -44,7 +44,7 @@ def test_every_reason_has_an_exit_code_and_advice(cls: type[errors.TurnwireError
         (errors.ConnectionFailed("x"), ExitCode.UNAVAILABLE),
         (errors.DeadlineExceeded("x"), ExitCode.UNAVAILABLE),
         (errors.CorruptData("x"), ExitCode.FINDINGS),
-        (errors.InternalError("x"), ExitCode.FINDINGS),
+        (errors.InternalError("x"), ExitCode.USAGE),
         (NoStore("x"), ExitCode.NOT_FOUND),
     ],
 )

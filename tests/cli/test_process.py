@@ -359,7 +359,7 @@ def test_a_fault_of_the_program_shows_no_traceback(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("turnwire.calls.sessions.SessionCalls.get_session", broken)
     ran = run("--db", db, "show", SESSION)
     assert (ran.code, ran.err) == (
-        1,
+        2,
         "turnwire: error: a fault of the program: ZeroDivisionError; TURNWIRE_TRACEBACK=1 shows where\n",
     )
 

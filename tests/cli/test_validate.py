@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def test_what_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
     ran = run("validate", empty, tmp_path / "no such", path, "--type", "ModelRef")
     assert ran.code == 2
     assert f"{empty}: it is empty" in ran.err
-    assert "no such: there is no such file or directory" in ran.err
+    assert "no such: neither a file nor a session" in ran.err
     assert "3 messages: 2 errors, 2 targets could not be read" in ran.out
 
 
@@ -149,3 +150,75 @@ def test_what_was_exported(db: Path, tmp_path: Path) -> None:
     ran = run("validate", tmp_path / "all.tw")
     assert ran.code == 1
     assert "storage.json" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"hello, world\n", "in no form that is known"),
+        (b"null\n", "in no form that is known"),
+        (bytes(range(254, 0, -1)), "in no form that is known"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        ("{}".encode("utf-16"), "UTF-16"),
+        (b"SQLite format 3\0" + bytes(200), "a SQLite database whose header or first page is damaged"),
+    ],
+)
+def test_what_is_in_no_known_form_is_no_finding(content: bytes, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    ran = run("validate", path)
+    assert ran.code == 2
+    assert ran.err.startswith(f"turnwire: error: {path}: ")
+    assert why in ran.err
+
+
+@pytest.mark.parametrize("at", [0, 16, 68])
+def test_a_store_whose_header_is_damaged(db: Path, at: int) -> None:
+    data = bytearray(db.read_bytes())
+    data[at : at + 4] = b"\xee" * 4
+    db.write_bytes(data)
+    ran = run("validate", db)
+    assert ran.code == 2
+    assert "damaged" in ran.err
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for arguments in (["validate", fifo], ["--db", fifo, "validate"], ["--db", fifo, "validate", "ses_1"]):
+        ran = run(*arguments)
+        assert ran.code == 2
+        assert f"{fifo}: neither a regular file nor a directory" in ran.err
+
+
+def test_a_target_that_is_nothing_is_named(tmp_path: Path, db: Path) -> None:
+    for store in (tmp_path / "none.db", db):
+        ran = run("--db", store, "validate", "nothing-here")
+        assert ran.code == 2
+        assert "nothing-here: neither a file nor a session" in ran.err
+
+
+def test_a_directory_of_stores_and_exports(db: Path, tmp_path: Path) -> None:
+    assert run("--db", db, "export", "--all", "-o", tmp_path / "all.tw").code == 0
+    (tmp_path / "hello.txt").write_text("hello")
+    os.mkfifo(tmp_path / "fifo")
+    ran = run("--json", "validate", tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.lines[-1]["summary"]["sessions"] == 2
+
+
+def test_some_sessions_of_files(db: Path, tmp_path: Path) -> None:
+    assert run("--db", db, "fork", support.SESSION, "--id", "ses_fork").code == 0
+    for form in ([], ["--json-lines"]):
+        out = tmp_path / f"all{len(form)}.tw"
+        assert run("--db", db, "export", "--all", "-o", out, *form).code == 0
+        for wanted, sessions in ((["ses_fork"], 1), (["ses_fork", support.SESSION], 2)):
+            ran = run("--json", "validate", out, *(word for id in wanted for word in ("--session", id)))
+            assert ran.code == 0
+            assert ran.lines[-1]["summary"]["sessions"] == sessions
+    ran = run("validate", out, db, "--session", "ses_none", "--session", "ses_fork")
+    assert ran.code == 2
+    assert ran.err == "turnwire: error: ses_none: this session is in none of the targets\n"
+    assert run("--db", db, "validate", "--session", "ses_none").code == 2
+    export = DATA / "three-turns.json"
+    assert run("validate", export, "--session", "ses_none").code == 2

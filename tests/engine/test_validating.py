@@ -266,3 +266,39 @@ async def test_an_enum_and_a_field_of_a_later_schema_are_notes(engine: Engine) -
 
 def test_limits_are_those_of_an_append() -> None:
     assert Limits().append_entries == references.APPEND_ENTRIES
+
+
+@pytest.mark.parametrize("head", [203, 400, 9_000_000_000_000_000, 2**63 - 1])
+async def test_a_head_that_is_too_great_is_one_finding(tmp_path: Path, head: int) -> None:
+    """However great it is, and although the entries of other sessions lie behind those of this one."""
+    engine = await damaged(tmp_path / "t.db", f"UPDATE session SET head = {head} WHERE id = 'bad'")
+    (finding,) = [finding for each in await validated(engine, "bad") for finding in each.findings]
+    told = f"revisions 203 to {head} are missing" if head > 203 else "revision 203 is missing"
+    assert (finding.rule, finding.revision, finding.text) == ("session.revision", 203, told)
+    verified = await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="bad"))
+    assert [(found.rule, found.revision) for found in verified.findings] == [("session.revision", 203)]
+    assert verified.entries == 202
+    with refused(errors.CorruptData):
+        request = v1.ReadEntriesRequest(session_id="bad", from_revision=203)
+        async for _ in engine.read_entries(CALLER, request):
+            pass
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+@pytest.mark.parametrize("time", [2**63 - 1, -(2**63) + 1, 2**62])
+async def test_times_that_no_digest_can_hold_are_one_finding(tmp_path: Path, time: int) -> None:
+    engine = await damaged(tmp_path / "t.db", f"UPDATE session SET first_us = {time} WHERE id = 'bad'")
+    assert rules_of(await validated(engine, "bad")) == [(1, "storage.form")]
+    verified = await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="bad"))
+    assert [found.rule for found in verified.findings] == ["storage.unreadable"]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+@pytest.mark.parametrize("mark", [2**60, 2**31, -2, 1])
+async def test_a_number_of_a_payload_that_no_field_can_have(tmp_path: Path, mark: int) -> None:
+    engine = await damaged(tmp_path / "t.db", f"UPDATE entry SET mark = {mark} WHERE pos = :at + 100")
+    assert rules_of(await validated(engine, "bad")) == [(100, "storage.form")]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()

@@ -210,5 +210,10 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
 #: Rules of this layer that are tested where they come from.
 ELSEWHERE = {
     "storage.unreadable": "tests/engine/test_validating.py: a page that SQLite cannot read",
+    "storage.table": "tests/cli/test_validate_store.py",
+    "storage.id": "tests/cli/test_validate_store.py",
+    "storage.orphan": "tests/cli/test_validate_store.py",
+    "storage.index": "tests/cli/test_validate_store.py",
+    "storage.tenants": "tests/cli/test_validate_store.py",
     "storage.import.left": "test_import_left: a database of opencode with rows of the coming version",
 }

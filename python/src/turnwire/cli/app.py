@@ -18,6 +18,7 @@ from typer.exceptions import Abort, TyperException
 
 from turnwire import __version__, errors
 from turnwire.calls.service import Service
+from turnwire.cli.faults import SHOW_FAULTS, fault
 from turnwire.cli.output import EXIT_CODES, PROGRAM, ExitCode, Output, error_line, exit_code, explain
 from turnwire.cli.source import Source
 from turnwire.cli.usage import Usage
@@ -25,7 +26,6 @@ from turnwire.cli.usage import Usage
 P = ParamSpec("P")
 
 _PANEL: Final = "Every command"
-_SHOW_FAULTS: Final = "TURNWIRE_TRACEBACK"
 
 Db = Annotated[
     str | None,
@@ -247,10 +247,9 @@ def _guarded(run: Callable[[], Any]) -> int:
         where = f": {error.filename}" if error.filename is not None else ""
         error_line(f"{error.strerror or error}{where}")
     except Exception as error:
-        if os.environ.get(_SHOW_FAULTS):
+        if os.environ.get(SHOW_FAULTS):
             raise
-        error_line(f"a fault of the program: {type(error).__name__}; {_SHOW_FAULTS}=1 shows where")
-        return ExitCode.FINDINGS
+        error_line(fault(error))
     else:
         return code if isinstance(code, int) else ExitCode.OK
     return ExitCode.USAGE

@@ -45,9 +45,9 @@ class ExitCode(IntEnum):
 EXIT_CODES: Final = {
     ExitCode.OK: "done",
     ExitCode.FINDINGS: "something is wrong with the data: verify or validate found something, an import was refused in "
-    "part, stored bytes cannot be read, or the program has a fault",
+    "part, or stored bytes cannot be read",
     ExitCode.USAGE: "wrong usage or bad input, a store of another kind or version included; "
-    "validate: something could not be read",
+    "validate: something could not be read; a fault of the program",
     ExitCode.NOT_FOUND: "there is no such session, message, turn or prompt",
     ExitCode.CONFLICT: "the request does not fit what is stored: it exists already, another writer came first, "
     "an anchor is not in the prompt",
@@ -57,6 +57,7 @@ EXIT_CODES: Final = {
 }
 
 _BY_STATUS: Final = {
+    "DATA_LOSS": ExitCode.FINDINGS,
     "INVALID_ARGUMENT": ExitCode.USAGE,
     "OUT_OF_RANGE": ExitCode.USAGE,
     "NOT_FOUND": ExitCode.NOT_FOUND,
@@ -79,7 +80,7 @@ def exit_code(error: errors.TurnwireError) -> ExitCode:
     """The exit code of a failure."""
     if isinstance(error, _ABOUT_THE_STORE):
         return ExitCode.USAGE
-    return _BY_STATUS.get(error.status, ExitCode.FINDINGS)
+    return _BY_STATUS.get(error.status, ExitCode.USAGE)
 
 
 def explain(error: errors.TurnwireError) -> str:

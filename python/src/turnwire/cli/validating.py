@@ -50,7 +50,7 @@ async def validate(
         typer.Option("--stored/--transient", help="Parts in files must have ids, or none.", show_default="either"),
     ] = None,
     session: Annotated[
-        list[str] | None, typer.Option("--session", metavar="ID", help="This session only; repeatable.")
+        list[str] | None, typer.Option("--session", metavar="ID", help="This session only, in all targets; repeatable.")
     ] = None,
     select: Annotated[
         list[str] | None,
@@ -66,10 +66,11 @@ async def validate(
 ) -> ExitCode:
     """Check whether what is stored is sound: by the schema, from entry to entry, and byte by byte.
 
-    A TARGET is a path or the id of a session. A path is a store, a file that `turnwire export` wrote, a file of
-    length-delimited messages, ProtoJSON or JSON lines, plain or gzipped, or opencode's data directory, database, tree
-    or export, of which it tells what an import would refuse or repair. docs/validation.md lists the rules. With
-    --json: a turnwire.v1.Finding a line, then a summary. Exit code 1 for errors, 2 if something could not be read.
+    A TARGET is a path or the id of a session. A path is a store, a file that `turnwire export` wrote, a directory of
+    such, a file of length-delimited messages, ProtoJSON or JSON lines, plain or gzipped, or opencode's data directory,
+    database, tree or export, of which it tells what an import would refuse or repair. docs/validation.md lists the
+    rules. With --json: a turnwire.v1.Finding a line, then a summary. Exit code 1 for errors, 2 if something could not
+    be read.
     """
     if format is Format.TEXT and call.out.json:
         raise Usage("--json and --format text exclude each other")
@@ -89,11 +90,13 @@ async def validate(
     sessions = [each for each in target or [] if each not in paths and ids.valid(each)]
     for each in target or []:
         if each not in paths and each not in sessions:
-            targets.unreadable(each, "there is no such file or directory")
+            targets.unreadable(each, "neither a file nor a session: there is no such path, and no id looks so")
     for each in paths:
         await targets.path(Path(each), cls, stored, session or [])
     if sessions or not target:
-        await targets.store([*sessions, *(session or [])])
+        await targets.store(sessions, session or [])
+    for each in sorted({*(session or [])} - targets.seen):
+        targets.unreadable(each, "this session is in none of the targets")
     report = targets.report
     report.end()
     if report.tally.unreadable:

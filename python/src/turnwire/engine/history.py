@@ -88,16 +88,21 @@ class History(Core):
             try:
                 rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
             except errors.CorruptData as error:
-                text = f"from here on nothing can be read: {error.text}"
-                response.findings.append(_finding(session, "storage.unreadable", revision + 1, text))
+                rule, text = "storage.unreadable", f"from here on nothing can be read: {error.text}"
+                if "last" in error.metadata:
+                    rule, text = "session.revision", f"revisions {revision + 1} to {session.head} are missing"
+                response.findings.append(_finding(session, rule, revision + 1, text))
                 break
             for row in rows:
                 if row.revision != revision + 1:
-                    response.findings.append(
-                        _finding(session, "session.revision", revision + 1, "the entry is missing")
-                    )
+                    text = f"revisions {revision + 1} to {row.revision - 1} are missing"
+                    response.findings.append(_finding(session, "session.revision", revision + 1, text))
                 revision = row.revision
-                chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
+                try:
+                    chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
+                except errors.CorruptData as error:
+                    response.findings.append(_finding(session, "storage.form", row.revision, error.text))
+                    chain = row.digest
                 if row.digest != chain:
                     text = "the digest stored here does not match the entries up to here"
                     response.findings.append(_finding(session, "session.digest", row.revision, text))

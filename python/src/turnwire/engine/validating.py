@@ -65,8 +65,11 @@ class Validations(Core):
                 page: Sequence[EntryRow | _Missed] = await self.store.entries(
                     session, at, session.head, frames.FRAME_BYTES
                 )
-            except errors.CorruptData:
-                page = await self._around_damage(session, at, min(at + _STRIDE - 1, session.head))
+            except errors.CorruptData as error:
+                if "last" in error.metadata:  # there is nothing more, however far the head says that the log goes
+                    page = [_Missed(at, session.head, "session.revision")]
+                else:
+                    page = await self._around_damage(session, at, min(at + _STRIDE - 1, session.head))
             yield page
             last = page[-1]
             at = (last.last if isinstance(last, _Missed) else last.revision) + 1

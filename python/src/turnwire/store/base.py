@@ -343,7 +343,11 @@ class Store(Protocol):
     async def reply(self, tenant: str, session_id: str, method: str, request_id: str) -> Reply | None: ...
 
     async def entries(self, session: SessionRow, first: int, last: int, limit_bytes: int) -> list[EntryRow]:
-        """Entries ``first`` to ``last`` with their digests, at least one, until their payloads reach a size."""
+        """Entries ``first`` to ``last`` with their digests, at least one, until their payloads reach a size.
+
+        Those that are missing are left out. Raises ``CorruptData`` with ``last`` in its metadata if all are, and
+        without it for what cannot be read.
+        """
         ...
 
     async def entry(self, session: SessionRow, revision: int) -> EntryRow: ...

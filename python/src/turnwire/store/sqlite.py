@@ -160,7 +160,7 @@ class SqliteStore:
 
         found = await self._read(run)
         if not found:
-            raise errors.CorruptData("an entry of the log is missing", revision=first)
+            raise errors.CorruptData("entries of the log are missing", revision=first, last=last)
         if len(self._chains) >= _CHAINS:
             self._chains.clear()
         self._chains[session.key] = (found[-1].revision, found[-1].digest)

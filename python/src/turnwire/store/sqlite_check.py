@@ -9,16 +9,25 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from turnwire.store.sqlite_schema import APPLICATION_ID
+from turnwire.store import sqlite_schema
+from turnwire.store.sqlite_schema import APPLICATION_ID, REVISION_BITS
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _STAMP: Final = slice(68, 72)  # where a database keeps its application's number; see SQLite's file format
+_FIRST_PAGE: Final = 64 * 1024  # of a database at most
+_TABLES: Final = (b"CREATE TABLE session (", b"CREATE TABLE sqlite_sequence")
 _MOST_FAULTS: Final = 100
 _BUSY_SECONDS: Final = 10.0
+#: By table the column whose first bits are a session's key, and how many bits come behind those.
+_OF_SESSIONS: Final = {
+    "entry": ("pos", REVISION_BITS),
+    **dict.fromkeys(("detail", "label", "node", "past", "name", "listed", "span", "reply"), ("session", 0)),
+}
 
 
 class Found(NamedTuple):
@@ -26,6 +35,7 @@ class Found(NamedTuple):
 
     id: str
     head: int
+    key: int
 
 
 def is_store(path: Path) -> bool:
@@ -35,10 +45,20 @@ def is_store(path: Path) -> bool:
     return header.startswith(_MAGIC) and int.from_bytes(header[_STAMP], "big") == APPLICATION_ID
 
 
+def damaged_database(path: Path) -> bool:
+    """Whether a file that is no store looks like a database whose first page is damaged, or of no known program.
+
+    It begins as one, or has the description of tables where one has it. Raises OSError.
+    """
+    with path.open("rb") as file:
+        first = file.read(_FIRST_PAGE)
+    return first.startswith(_MAGIC) or any(table in first for table in _TABLES)
+
+
 def faults(path: Path) -> list[str]:
     """What SQLite's own check of all pages says is wrong, the first hundred; it never quotes content."""
     try:
-        with closing(_connect(path)) as db:
+        with closing(connect(path)) as db:
             rows = db.execute(f"PRAGMA quick_check({_MOST_FAULTS})").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
@@ -46,29 +66,78 @@ def faults(path: Path) -> list[str]:
     return [] if told == ["ok"] else told[:_MOST_FAULTS]
 
 
-def sessions(path: Path, tenant: str = "") -> list[Found]:
-    """All sessions of a tenant whose rows can be read, in the order in which they were made.
+def missing(path: Path) -> list[str]:
+    """What of the schema a store does not have, each with what it is: ``table node``. Raises sqlite3.Error."""
+    query = "SELECT type || ' ' || name FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid"
+    with closing(sqlite3.connect(":memory:")) as made, closing(connect(path)) as db:
+        sqlite_schema.migrate(made, 0)
+        there = set(db.execute(query))
+        return [what for (what,) in made.execute(query) if (what,) not in there]
 
-    Around a damaged page they are looked for from both ends.
+
+def sessions(path: Path, tenant: str = "") -> tuple[list[Found], int]:
+    """All sessions of a tenant whose rows can be read, in the order in which they were made, and how many others have.
+
+    Around a damaged page they are looked for from both ends. An id may be anything that a damaged file holds.
     """
-    with closing(_connect(path)) as db:
-        first = dict(_rows(db, tenant, ">", 0, "ASC"))
-        last = dict(_rows(db, tenant, "<", 2**63 - 1, "DESC"))
-    return [found for _, found in sorted((first | last).items())]
+    with closing(connect(path)) as db:
+        first = dict(_rows(db, "key > 0", "ASC"))
+        last = dict(_rows(db, "key < 9223372036854775807", "DESC"))
+    found = [row for _, row in sorted((first | last).items())]
+    return [each for owner, each in found if owner == tenant], sum(owner != tenant for owner, _ in found)
 
 
-def _rows(db: sqlite3.Connection, tenant: str, sign: str, start: int, order: str) -> Iterator[tuple[int, Found]]:
-    """Rows by their keys, until one cannot be read."""
-    query = f"SELECT key, tenant, id, head FROM session WHERE key {sign} ? ORDER BY key {order}"
+def orphans(path: Path) -> dict[int, list[str]]:
+    """Tables with rows whose session has no row, by the key that it had; of each table the first hundred of those.
+
+    Only keys are looked at, one for each session. What cannot be read is left out.
+    """
+    found: dict[int, list[str]] = {}
+    with closing(connect(path)) as db:
+        try:
+            known = {key for (key,) in db.execute("SELECT key FROM session")}
+        except sqlite3.DatabaseError:  # every row would seem to be one
+            return {}
+        for table, (column, bits) in _OF_SESSIONS.items():
+            keys = (key for key in _keys(db, table, column, bits) if key not in known)
+            for key in islice(keys, _MOST_FAULTS):
+                found.setdefault(key, []).append(table)
+    return found
+
+
+def _keys(db: sqlite3.Connection, table: str, column: str, bits: int) -> Iterator[int]:
+    """The keys of the sessions that a table has rows of."""
+    query = f"SELECT min({column}) >> {bits} FROM {table} WHERE {column} >= ?"
+    least = -(2**63)
     try:
-        for key, owner, id, head in db.execute(query, (start,)):
-            if owner == tenant:
-                yield key, Found(id, head)
+        while True:
+            ((key,),) = db.execute(query, (least,))
+            if key is None:
+                return
+            yield key
+            least = (key + 1) << bits
+            if least >= 2**63:
+                return
     except sqlite3.DatabaseError:
         return
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _rows(db: sqlite3.Connection, where: str, order: str) -> Iterator[tuple[int, tuple[str, Found]]]:
+    """Rows by their keys with the tenants that own them, until one cannot be read."""
+    query = f"SELECT key, CAST(tenant AS BLOB), CAST(id AS BLOB), head FROM session WHERE {where} ORDER BY key {order}"
+    try:
+        for key, owner, id, head in db.execute(query):
+            yield key, (_text(owner), Found(_text(id), head, key))
+    except sqlite3.DatabaseError:
+        return
+
+
+def _text(stored: bytes | None) -> str:
+    return (stored or b"").decode(errors="backslashreplace")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that only reads. Raises sqlite3.Error."""
     db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
     db.execute("PRAGMA query_only = ON")
     return db

@@ -183,6 +183,8 @@ class Rows:
 
     def stored_at(self, key: int, first_us: int, revision: int) -> EntryRow | Block | None:
         """The row that has an entry: its own, or that of a block."""
+        if not 0 < revision <= REVISION_MASK:
+            return None
         at = base(key)
         row = self._execute(f"SELECT {_ENTRY} {_AT}", (at, at + revision)).fetchone()
         if row is None:
@@ -200,8 +202,11 @@ class Rows:
 
     def rows_of(self, session: SessionRow, first: int, last: int) -> Iterator[EntryRow | Block]:
         """The rows that have the entries of a range, as they are stored."""
+        if first > REVISION_MASK:
+            return
         at = base(session.key)
-        begin, end = at + first, at + last
+        # A head that is damaged must not lead on into the entries of the next session.
+        begin, end = at + first, at + min(last, REVISION_MASK)
         for row in self._execute(
             f"SELECT {_ENTRY} FROM entry WHERE pos BETWEEN "
             "ifnull((SELECT max(pos) FROM entry WHERE pos BETWEEN ? AND ?), ?) AND ? ORDER BY pos",
@@ -331,6 +336,11 @@ class Rows:
             f"SELECT {_LIVE}, run FROM node WHERE session = ? AND mark = {STRETCH} AND revision = ?", (key, first)
         )
         return [stretched(row) for row in rows]
+
+    def live(self, key: int) -> Iterator[tuple[tuple[bytes, bytes], list[Node]]]:
+        """All live versions, row by row of the index, each with the position where it begins."""
+        for row in self._execute(f"SELECT {_LIVE}, run FROM node WHERE session = ? ORDER BY place, slot", (key,)):
+            yield row[:2], _expanded(row)
 
     def greatest(self, key: int) -> tuple[bytes, bytes] | None:
         """The last position of the index."""

@@ -30,6 +30,8 @@ _MOST_BYTES: Final = 2**31 - 1
 _MOST_SINGLE: Final = 256 * 2**20
 _JSON: Final = (b"{", b"[")
 _LOOKED_AT: Final = 1024
+_BOM: Final = b"\xef\xbb\xbf"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 # No JSON has these bytes, and hardly any protobuf is without one.
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
@@ -47,13 +49,20 @@ class Step:
     sessions: int = 0
     entries: int = 0
     messages: int = 0
+    seen: frozenset[str] = frozenset()  # ids of sessions that were there, of those that are wanted
 
 
 class _File:
     """A file that is being checked."""
 
     def __init__(
-        self, path: Path, file: IO[bytes], cls: type[Message] | None, selection: Selection, stored: bool | None
+        self,
+        path: Path,
+        file: IO[bytes],
+        cls: type[Message] | None,
+        selection: Selection,
+        stored: bool | None,
+        wanted: frozenset[str],
     ) -> None:
         self._path = path
         self._file = file
@@ -61,7 +70,8 @@ class _File:
         self._cls = cls
         self._stored = stored
         self._found = Findings(selection, source=str(path))
-        self._logs = Logs(self._found, selection, str(path))
+        self._wanted = wanted
+        self._logs = Logs(self._found, selection, str(path), wanted)
         self._messages = 0
         self._guessed: dict[frozenset[str], type[Message] | None] = {}
 
@@ -85,6 +95,10 @@ class _File:
         self._content.seek(0)
         if not begin:
             raise Unreadable("it is empty")
+        if begin.startswith(_BOM) and begin[len(_BOM) :].lstrip()[:1] in _JSON:
+            raise Unreadable("it begins with a byte order mark, which no JSON has; take its first three bytes away")
+        if begin.startswith(_UTF_16) and self._cls is None:
+            raise Unreadable("it is a text in UTF-16; JSON is in UTF-8")
         if _is_json(begin):
             return self._json()
         if self._cls is None and native.is_native(self._path):
@@ -93,7 +107,7 @@ class _File:
 
     def _step(self) -> Step:
         logs = self._logs
-        return Step(logs.take(), self._file.tell(), logs.sessions, logs.entries, self._messages)
+        return Step(logs.take(), self._file.tell(), logs.sessions, logs.entries, self._messages, logs.seen)
 
     def _native(self) -> Iterator[None]:
         """Turnwire's own binary form: sessions, each with its entries."""
@@ -122,6 +136,8 @@ class _File:
             if not size or len(data) != length:
                 if at == 0 and self._is_single():
                     return
+                if at == 0 and self._cls is None:
+                    raise Unreadable("it is in no form that is known, or damaged from its beginning on")
                 raise reading.Damaged(f"cut or damaged from byte {at} on")
             if at == 0 and self._cls is not None and not guess.fits(data, self._cls):
                 # With its type a message without a length is told from one with a length by what fits.
@@ -150,7 +166,7 @@ class _File:
     def _binary(self, data: bytes, cls: type[Message], place: str) -> None:
         if cls is v1.Entry:
             self._logs.entry(data, place)
-        else:
+        elif not self._wanted:
             self._messages += 1
             messages.check_bytes(data, cls, self._found, stored=self._stored, place=place)
 
@@ -210,7 +226,7 @@ class _File:
             self._logs.message(message, place, read.later if read is not None else NONE)
         elif isinstance(message, v1.Session) and record is not None:
             self._logs.session(message, place)
-        else:
+        elif not self._wanted:
             self._messages += 1
             if message is not None:
                 later = read.later if read is not None else NONE
@@ -224,14 +240,21 @@ class _File:
 
 
 def check(
-    path: Path, selection: Selection, *, cls: type[Message] | None = None, stored: bool | None = None
+    path: Path,
+    selection: Selection,
+    *,
+    cls: type[Message] | None = None,
+    stored: bool | None = None,
+    wanted: frozenset[str] = frozenset(),
 ) -> Iterator[Step]:
     """Check a file. ``cls``: the type of its messages (None: told by their content); ``stored``: as in `messages`.
+
+    ``wanted``: the sessions of these ids only, and nothing that belongs to no session (none: everything).
 
     Raises `Unreadable`, OSError.
     """
     with path.open("rb") as file:
-        yield from _File(path, file, cls, selection, stored).steps()
+        yield from _File(path, file, cls, selection, stored, wanted).steps()
 
 
 def _native_record(tree: dict[str, object]) -> tuple[object, type[Message]] | None:

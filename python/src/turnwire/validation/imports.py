@@ -53,14 +53,19 @@ class Import:
             report = Report()
             for record in self._importer.read(source, report, wanted):
                 session = self._importer.map(record, report)
-                findings = _told(_notes(report), selection, session.session_id if session is not None else "")
+                notes = _notes(report)
+                findings = _told(notes, selection, session.session_id if session is not None else "")
+                there = {note.id for note in notes}
+                if session is not None:
+                    there.add(session.session_id)
+                step.seen |= there & (wanted.session_ids or frozenset())
                 step.done += 1
                 if session is not None:
                     step.sessions += 1
                     step.entries += len(session.entries) + 1
                     findings += _checked(session, selection)
-                yield Step(findings, step.done, step.sessions, step.entries)
-            yield Step(_told(_notes(report), selection, ""), step.done, step.sessions, step.entries)
+                yield Step(findings, step.done, step.sessions, step.entries, seen=step.seen)
+            yield Step(_told(_notes(report), selection, ""), step.done, step.sessions, step.entries, seen=step.seen)
 
 
 def _notes(report: Report) -> list[Note]:

@@ -18,10 +18,15 @@ _DIGEST_BYTES = 32
 class Logs:
     """Give it the records of a file in their order, then `end`; `take` what was found at any time."""
 
-    def __init__(self, found: Findings, selection: Selection, source: str) -> None:
-        """``found`` gets what is about no entry."""
+    def __init__(
+        self, found: Findings, selection: Selection, source: str, wanted: frozenset[str] = frozenset()
+    ) -> None:
+        """``found`` gets what is about no entry. ``wanted``: the sessions of these ids only (none: all)."""
         self.entries = 0
         self.sessions = 0
+        self.seen: frozenset[str] = frozenset()  # of the ids that are wanted
+        self._wanted = wanted
+        self._skipping = bool(wanted)  # what comes belongs to a session that is not wanted, or to none
         self._found = found
         self._selection = selection
         self._source = source
@@ -32,12 +37,18 @@ class Logs:
     def session(self, session: v1.Session, place: str) -> None:
         """A session begins, as it was shown when the file was written."""
         self.end()
+        self._skipping = bool(self._wanted) and session.id not in self._wanted
+        if self._skipping:
+            return
+        self.seen |= self._wanted & {session.id}
         messages.check(session, self._found, lead="session.", place=place)
         self._begin(session.id)
         self._head = session.head
 
     def entry(self, data: bytes, place: str, later: frozenset[str] = NONE) -> None:
         """The next serialized entry; ``later`` is that of `SessionCheck.entry`."""
+        if self._skipping:
+            return
         try:
             entry = raw.entry(data)
         except ValueError as error:

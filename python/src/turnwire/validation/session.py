@@ -72,6 +72,7 @@ class SessionCheck:
         self._recorded_us = 0  # of the last entry
         self._latest_us = 0
         self._back: deque[tuple[int, str, str]] = deque()  # revisions at which the clock ran back, with what was there
+        self._timed = True  # the time of the entry before could be read
         self._cut = False
 
     def entry(self, entry: RawEntry, later: frozenset[str] = NONE) -> None:
@@ -89,6 +90,8 @@ class SessionCheck:
         self.last = revision
         if self._enveloped:
             self._envelope(entry, whole=not later)
+        if not 0 < entry.field <= digest.LAST_FIELD:
+            return
         known = _PAYLOADS.get(entry.field)
         if revision == 1 and entry.field != prepare.SESSION:
             self.found.add("session.first", revision=1, value=known[0] if known is not None else "")
@@ -105,6 +108,8 @@ class SessionCheck:
     def missed(self, first: int, last: int, rule: str, text: str = "") -> None:
         """Entries could not be read: go on behind them, and report that under a rule."""
         told = f"revisions {first} to {last}" if last > first else f"revision {first}"
+        if rule == "session.revision":
+            text = text or f"{told} {'are' if last > first else 'is'} missing"
         self.found.add(rule, revision=first, value=told, text=text)
         self.last = last
         self._lose_chain()
@@ -179,8 +184,16 @@ class SessionCheck:
 
     def _envelope(self, entry: RawEntry, *, whole: bool) -> None:
         if not digest.FIRST_US <= entry.recorded_us <= digest.LAST_US:
-            text = "a time of recording that no digest can hold"
-            self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
+            if self._timed:  # many that lie beside each other are told of once: one number spoils them all
+                text = "from here on a time of recording that no digest can hold"
+                self.found.add("storage.form", revision=entry.revision, path="recorded", text=text)
+            self._timed = False
+            self._lose_chain()
+            return
+        self._timed = True
+        if not 0 < entry.field <= digest.LAST_FIELD:
+            text = "a payload with a number that no field can have"
+            self.found.add("storage.form", revision=entry.revision, text=text)
             self._lose_chain()
             return
         if not whole:

@@ -40,6 +40,37 @@ _TABLE: Final = (
         "SQLite's own check of its pages says so. Copy the file before anything else is done with it.",
     ),
     (
+        "table",
+        ERROR,
+        "the store lacks a table or an index",
+        "What was in it is lost, and the store cannot answer what it answers from it. The log is in the table `entry`.",
+    ),
+    (
+        "id",
+        ERROR,
+        "a session whose id is none",
+        "No request can name it, so that its entries were not checked. The digests of its log begin with its right id.",
+    ),
+    (
+        "orphan",
+        ERROR,
+        "rows that belong to no session",
+        "The row of their session is gone. A deletion leaves none of them.",
+    ),
+    (
+        "index",
+        ERROR,
+        "the store's index contradicts the log",
+        "Replay, lookups and lists read the index, and show something else than what was appended. The log is whole: "
+        "export its entries and restore them into another store, which makes the index again.",
+    ),
+    (
+        "tenants",
+        NOTE,
+        "there are sessions of other tenants",
+        "They were not checked: a file is read as its owner reads it, without a tenant. Ask the server as each tenant.",
+    ),
+    (
         "json",
         ERROR,
         "no JSON of the type",

@@ -1,0 +1,191 @@
+"""``turnwire validate`` of a store's file that is damaged beside its logs: each damage is found, and costs no more."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnwire
+from tests.builders import assistant, clear, delta, put, revert, text, tool, turn, user
+from tests.cli.support import run
+from turnwire.calls.validation import ValidationCalls
+from turnwire.embedded import Embedded
+
+BAD, GOOD = "ses_bad", "ses_good"
+
+
+async def _made(path: Path) -> None:
+    async with turnwire.open(path) as tw:
+        for id in (BAD, GOOD):
+            await tw.create_session(id, title="t", directory="/d", labels={"k": "v"})
+            await tw.append(id, [turn(), user("u", text("p", "hello"))])
+            await tw.append(id, [assistant("a", tool("c")), put("a", tool("c"))])
+            for at in range(70):  # blocks of small entries, and stretches of the index
+                await tw.append(id, [user(f"m{at}", text(f"q{at}", f"text {at}"))])
+            await tw.append(id, [delta("q69", 7, " more"), put("a", text("n", "new")), delta("q69", 12, "!")])
+            await tw.append(id, [revert("m60"), clear(), revert("m65")])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "turnwire.db"
+    asyncio.run(_made(path))
+    return path
+
+
+@pytest.fixture
+def damaged(store: Path, tmp_path: Path) -> Any:
+    """Copies the store, changes the copy by statements, and gives its path."""
+
+    def change(*statements: str) -> Path:
+        path = tmp_path / "turnwire.db"
+        path.write_bytes(store.read_bytes())
+        db = sqlite3.connect(path)
+        ((key,),) = db.execute("SELECT key FROM session WHERE id = ?", (BAD,))
+        for statement in statements:
+            db.execute(statement.replace(":key", str(key)))
+        db.commit()
+        db.close()
+        return path
+
+    return change
+
+
+def found(path: Path, *options: str, code: int = 1) -> list[tuple[str, str, str]]:
+    ran = run("--json", "validate", path, *options)
+    assert ran.code == code, ran
+    return [(line["rule"], line.get("sessionId", ""), line.get("place", "")) for line in ran.lines[:-1]]
+
+
+def test_a_sound_store(store: Path) -> None:
+    ran = run("validate", store)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith(": sound\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("DELETE FROM node WHERE session = :key", ["node"]),
+        ("UPDATE node SET start = start + 1 WHERE session = :key", ["node"]),
+        ("UPDATE node SET run = x'00' WHERE session = :key AND run IS NOT NULL", ["node"]),
+        ("UPDATE past SET length = length + 1 WHERE session = :key", ["past"]),
+        ("DELETE FROM past WHERE session = :key", ["past"]),
+        ("DELETE FROM name WHERE session = :key AND space = 3", ["name"]),
+        ("UPDATE name SET place = x'01' WHERE session = :key AND space = 1", ["name"]),
+        ("INSERT INTO name VALUES (:key, 9, 'more', 2, 1, x'', x'')", ["name"]),
+        ("DELETE FROM listed WHERE session = :key", ["listed"]),
+        ("DELETE FROM span WHERE session = :key", ["span"]),
+        ("UPDATE span SET ended = 5 WHERE session = :key", ["span"]),
+        ("UPDATE detail SET directory = 'other' WHERE session = :key", ["detail"]),
+        ("UPDATE detail SET archived = 1 WHERE session = :key", ["detail"]),
+        ("INSERT INTO label VALUES (:key, 'x', 'y')", ["label"]),
+        ("UPDATE label SET value = 'w' WHERE session = :key", ["label"]),
+        ("UPDATE session SET revert = 2 WHERE key = :key", ["session"]),
+        ("UPDATE session SET properties = 2 WHERE key = :key", ["session"]),
+        ("UPDATE entry SET back = 77 WHERE pos = (:key << 32) + 1", ["entry"]),
+    ],
+)
+def test_the_index_contradicts_the_log(damaged: Any, statement: str, tables: list[str]) -> None:
+    path = damaged(statement)
+    assert found(path) == [("storage.index", BAD, f"table {table}") for table in tables]
+    assert found(path, "--ignore", "storage.index", code=0) == []
+    assert found(path, "--session", GOOD, code=0) == []
+
+
+@pytest.mark.parametrize("table", ["node", "past", "name", "listed", "span", "detail", "label", "reply", "deleted"])
+def test_a_table_is_missing(damaged: Any, table: str) -> None:
+    ran = run("--json", "validate", damaged(f"DROP TABLE {table}"))
+    assert ran.code == 1
+    assert {line["rule"] for line in ran.lines[:-1]} == {"storage.table"}
+    assert f"table {table}" in [line["value"] for line in ran.lines[:-1]]
+    assert ran.lines[-1]["summary"]["sessions"] == 2
+
+
+@pytest.mark.parametrize("table", ["session", "entry"])
+def test_a_table_without_which_there_are_no_sessions(damaged: Any, table: str) -> None:
+    assert {rule for rule, _, _ in found(damaged(f"DROP TABLE {table}"))} == {"storage.table"}
+
+
+def test_an_index_of_a_table_is_missing(damaged: Any) -> None:
+    assert found(damaged("DROP INDEX label_value")) == [("storage.table", "", "")]
+
+
+def test_rows_without_a_session(damaged: Any) -> None:
+    ran = run("--json", "validate", damaged("DELETE FROM session WHERE key = :key"))
+    assert ran.code == 1
+    (finding, summary) = ran.lines
+    assert finding["rule"] == "storage.orphan"
+    assert finding["value"] == "entry, detail, label, node, past, name, listed, span"
+    assert summary["summary"]["sessions"] == 1
+
+
+@pytest.mark.parametrize("id", ["'bad id'", "''", "CAST(x'ff41' AS TEXT)", "hex(zeroblob(65))"])
+def test_a_session_whose_id_is_none(damaged: Any, id: str) -> None:
+    ran = run("--json", "validate", damaged(f"UPDATE session SET id = {id} WHERE key = :key"))
+    assert (ran.code, ran.err) == (1, "")
+    assert [line["rule"] for line in ran.lines[:-1]] == ["storage.id"]
+    assert ran.lines[-1]["summary"]["sessions"] == 1
+
+
+def test_sessions_of_other_tenants_are_counted(damaged: Any) -> None:
+    path = damaged("UPDATE session SET tenant = 'other' WHERE key = :key")
+    ran = run("--json", "validate", path)
+    assert ran.code == 0
+    assert [(line["rule"], line["value"]) for line in ran.lines[:-1]] == [("storage.tenants", "1 session")]
+
+
+def test_a_fault_costs_one_session_and_is_no_finding(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ValidationCalls.validate_session
+
+    def faulty(self: Embedded, session_id: str, **options: Any) -> Any:
+        if session_id == BAD:
+            raise ZeroDivisionError("secret content")
+        return right(self, session_id, **options)
+
+    monkeypatch.setattr(ValidationCalls, "validate_session", faulty)
+    ran = run("validate", store)
+    assert ran.code == 2
+    assert "fault of the program: ZeroDivisionError" in ran.err
+    assert "secret" not in ran.err
+    assert "1 session" in ran.out
+
+
+def test_what_forks_and_restarts_leave_is_what_the_log_comes_to(tmp_path: Path) -> None:
+    """A fork at every revision, also between a message and its turn; each gets that turn afterwards."""
+    path = tmp_path / "turnwire.db"
+    asyncio.run(_forked(path))
+    assert found(path, "--select", "storage", code=0) == []
+
+
+async def _forked(path: Path) -> None:
+    async with turnwire.open(path) as tw:
+        await tw.create_session("ses_0")
+        await tw.append("ses_0", [user("u", text("p")), assistant("a", text("q")), turn()])
+        await tw.append("ses_0", [revert("a")])
+        await tw.append("ses_0", [user("w")])
+        for revision in range(1, (await tw.get_session("ses_0")).head.revision + 1):
+            id = f"ses_{revision}"
+            await tw.fork_session("ses_0", revision, new_session_id=id)
+            await tw.append(id, [turn("late"), user("x", turn="late")])
+            if revision in (2, 3):
+                await tw.append(id, [turn()])
+
+
+def test_a_damaged_page_of_the_index_is_told_once(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    db = sqlite3.connect(store)
+    ((root, size),) = db.execute(
+        "SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name = 'node' AND type = 'table'"
+    )
+    db.close()
+    data = bytearray(store.read_bytes())
+    data[(root - 1) * size : (root - 1) * size + 16] = b"\xee" * 16
+    path.write_bytes(data)
+    rules = [rule for rule, _, _ in found(path)]
+    assert rules.count("storage.unreadable") == 1
+    assert set(rules) == {"storage.database", "storage.unreadable"}
