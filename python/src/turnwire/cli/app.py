@@ -16,9 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import Abort, TyperException
 
-from turnwire import __version__, errors
+from turnwire import __version__, errors, faults
 from turnwire.calls.service import Service
-from turnwire.cli.faults import SHOW_FAULTS, fault
 from turnwire.cli.output import EXIT_CODES, PROGRAM, ExitCode, Output, error_line, exit_code, explain
 from turnwire.cli.source import Source
 from turnwire.cli.usage import Usage
@@ -247,9 +246,9 @@ def _guarded(run: Callable[[], Any]) -> int:
         where = f": {error.filename}" if error.filename is not None else ""
         error_line(f"{error.strerror or error}{where}")
     except Exception as error:
-        if os.environ.get(SHOW_FAULTS):
+        if faults.shown():
             raise
-        error_line(fault(error))
+        error_line(faults.told(error))
     else:
         return code if isinstance(code, int) else ExitCode.OK
     return ExitCode.USAGE

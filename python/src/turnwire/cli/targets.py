@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -11,9 +10,8 @@ from pathlib import Path
 
 from google.protobuf.message import Message
 
-from turnwire import errors, ids, v1
+from turnwire import errors, faults, ids, v1
 from turnwire.calls.service import Service
-from turnwire.cli.faults import SHOW_FAULTS, fault
 from turnwire.cli.findings import Report
 from turnwire.cli.output import Output, error_line, explain
 from turnwire.cli.source import Source
@@ -232,9 +230,9 @@ class Targets:
             self.unreadable(id, f"it could not be checked to its end: {explain(error)}")
             return
         except Exception as error:
-            if os.environ.get(SHOW_FAULTS):
+            if faults.shown():
                 raise
-            self.unreadable(id, f"it could not be checked to its end: {fault(error)}")
+            self.unreadable(id, f"it could not be checked to its end: {faults.told(error)}")
             return
         self.report.tally.sessions += 1
 

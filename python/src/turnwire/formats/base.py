@@ -124,6 +124,10 @@ class Importer(Protocol[Record]):
         """Whether a source is where the program keeps its sessions: one that is not there (any more) does not exist."""
         ...
 
+    def id_of(self, record: Record) -> str:
+        """The id of a record's session in the source; empty if it has none."""
+        ...
+
     def map(self, record: Record, report: Report) -> SessionImport | None:
         """A record as a pure value; None if nothing of it can be taken, which the report then says."""
         ...

@@ -177,7 +177,7 @@ def keep(extra_json: str, there: str, members: Iterable[tuple[str, str]]) -> str
     """``extra_json`` with members, given by name space and key, as they are in ``there``."""
     found = spaces(extra_json)
     for name, key in members:
-        texts = {each: node.raw for each, node in Node.parse(found.get(name, "{}")).members().items()}
+        texts = {each: node.raw for each, node in Node.parse(found.get(name) or "{}").members().items()}
         kept = Node.parse(spaces(there).get(name, "{}")).members().get(key)
         if kept is None:
             texts.pop(key, None)

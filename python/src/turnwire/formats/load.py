@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Final, Protocol
 
-from turnwire import errors, v1
+from turnwire import errors, faults, v1
 from turnwire.formats import ledger, stored
 from turnwire.formats.base import SessionImport
 from turnwire.formats.changes import Changes, changes
@@ -76,8 +76,8 @@ async def load(log: Log, session: SessionImport, report: Report, *, dry_run: boo
     """Bring one session into a store, or with ``dry_run`` only find out what that would do.
 
     ``IMPORTED``: it was not there; ``UPDATED``; ``UNCHANGED``; ``REFUSED``, with what was appended before. The report
-    counts the objects and says what is refused. Raises `errors.Unavailable`, and whatever else is about the store and
-    not about this session.
+    counts the objects and says what is refused, also where that is for a fault of the program. Raises
+    `errors.Unavailable`, and whatever else is about the store and not about this session.
     """
     try:
         return await _Load(log, session, report, dry_run).run()
@@ -89,6 +89,10 @@ async def load(log: Log, session: SessionImport, report: Report, *, dry_run: boo
         raise
     except errors.TurnwireError as error:
         reason = f"{error.reason_name or error.status}: {error}"
+    except OSError:
+        raise
+    except Exception as error:
+        reason = faults.reason(error)
     report.refused("session", "", reason, source=session.source, id=session.session_id)
     return Outcome.REFUSED
 

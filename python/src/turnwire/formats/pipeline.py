@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
+from turnwire import faults
 from turnwire.formats import gone, worker
 from turnwire.formats.base import EVERYTHING, Importer, SessionImport, Source, Wanted
 from turnwire.formats.gone import Store
@@ -162,13 +163,28 @@ def _cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
 def mapped(
     importer: Importer[Record], sources: Iterable[Source], report: Report, wanted: Wanted
 ) -> Iterator[SessionImport]:
-    """The sessions of some sources, mapped."""
+    """The sessions of some sources, mapped. A source or session that cannot be taken is refused, and stops no other."""
     for source in sources:
         try:
             for record in importer.read(source, report, wanted):
-                session = importer.map(record, report)
+                session = _map(importer, source, record, report)
                 if session is not None:
                     yield session
         except OSError as error:
             reason = f"it cannot be read: {error.strerror or error}"
             report.refused("file", "", reason, source=str(source.path))
+        except Exception as error:
+            report.refused("file", "", faults.reason(error), source=str(source.path))
+
+
+def _map(importer: Importer[Record], source: Source, record: Record, report: Report) -> SessionImport | None:
+    """A record's session; a fault of the program costs that one alone."""
+    notes = Report()
+    try:
+        session = importer.map(record, notes)
+    except Exception as error:
+        name = importer.id_of(record)
+        report.refused("session", "", faults.reason(error), source=str(source.path), id=name)
+        return None
+    report.add(notes)
+    return session

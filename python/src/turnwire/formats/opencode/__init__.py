@@ -58,6 +58,10 @@ class Opencode:
         """Databases and trees are; an export is a copy of one session."""
         return source.form != export_file.NAME
 
+    def id_of(self, record: SessionRecord) -> str:
+        """The session's id as its ``info`` has it."""
+        return record.id
+
     def map(self, record: SessionRecord, report: Report) -> SessionImport | None:
         """A session as a pure value."""
         return map_record(record, report)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from turnwire import faults
 from turnwire.formats.base import EVERYTHING, Wanted
 from turnwire.formats.jsonlit import Damage, Json, Node, dumps
 from turnwire.formats.opencode import tree
@@ -187,6 +188,14 @@ class _Reader:
                     continue
                 self._report.refused(
                     "session", f"/session/{text_of(name)}", str(error), source=self._source, id=text_of(name)
+                )
+                return None
+            except Exception as error:
+                if self._base.moved():  # it may have been read half
+                    continue
+                reason = faults.reason(error)
+                self._report.refused(
+                    "session", f"/session/{text_of(name)}", reason, source=self._source, id=text_of(name)
                 )
                 return None
             if not self._base.moved():

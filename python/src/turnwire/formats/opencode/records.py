@@ -76,6 +76,13 @@ class SessionRecord:
     headless: bool = False
     unread: tuple[str, ...] = ()
 
+    @property
+    def id(self) -> str:
+        """The session's id in the source, for people; empty if there is none."""
+        tree = self.info.value
+        found = tree.get("id") if isinstance(tree, dict) else None
+        return undecoded.shown(found) if isinstance(found, str) else ""
+
 
 def with_members(data: bytes, members: str) -> str:
     """The text of a JSON object with members added at its end, where they win over those that stand there already.
