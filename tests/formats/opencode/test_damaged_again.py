@@ -12,7 +12,7 @@ import pytest
 
 import turnwire
 from tests.formats.opencode.stores import add, database, insert
-from tests.formats.opencode.test_damaged_pages import damage
+from tests.formats.opencode.test_damaged_pages import damage, hide
 from tests.formats.samples import assistant, document, exact, text, user
 from turnwire.embedded import Embedded
 from turnwire.formats import Outcome, Report, stored
@@ -52,7 +52,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     db.execute("PRAGMA synchronous=OFF")
     db.execute("CREATE INDEX todo_session_idx ON todo (session_id)")
     stamps = {"time_created": 1, "time_updated": 1}
-    for name in ("p", "q", "r", "s"):
+    for name in ("q", "r", "s", "p"):
         insert(db, "project", {"id": name, "worktree": f"/tmp/{name}", "vcs": "git", "sandboxes": "[]", **stamps})
     for number in range(100, 100 + COUNT):
         add(db, session(number))
@@ -98,3 +98,55 @@ async def test_damaged_heads_change_nothing_that_is_there(client: Embedded, orig
     shutil.copyfile(original, path)
     assert (await run(client, path)).complete
     assert await heads(client) == before
+
+
+HIDDEN = "an index lists it, and its table does not have it"
+
+
+def refused(report: Report) -> set[tuple[str, str, str]]:
+    """What was refused: kinds, ids and reasons."""
+    return {(note.kind, note.id, note.reason) for note in report.notes if note.outcome is Outcome.REFUSED}
+
+
+@pytest.mark.parametrize("table", ["session", "message", "part", "project"])
+async def test_hidden_rows_are_refused_and_stay_in_the_store(
+    client: Embedded, original: Path, path: Path, table: str
+) -> None:
+    """A page that says it has half of its rows can be read, and the indexes tell that there are others."""
+    await run(client, path)
+    before, revisions = await exports(client), await heads(client)
+    hide(path, table)
+    report = await run(client, path)
+    lost = {name for kind, name, reason in refused(report) if reason == HIDDEN}
+    kind = "table" if table == "project" else table
+    assert {(kind, name, HIDDEN) for name in lost} <= refused(report)
+    assert lost == {"p"} if table == "project" else 0 < len(lost) < COUNT
+    assert await exports(client) == before
+    async with turnwire.open(":memory:") as fresh:
+        assert refused(await run(fresh, path)) == refused(report)
+        found = await exports(fresh)
+        assert found.keys() == before.keys()
+        names = {each["info"]["id"] for one in before.values() for each in one["messages"]}
+        there = {each["info"]["id"] for one in found.values() for each in one["messages"]}
+        assert names - there == (lost if table == "message" else set())
+        parts = {part["id"] for one in before.values() for each in one["messages"] for part in each["parts"]}
+        there = {part["id"] for one in found.values() for each in one["messages"] for part in each["parts"]}
+        assert (parts - there == lost) if table == "part" else (parts == there or table == "message")
+        shutil.copyfile(original, path)
+        assert (await run(fresh, path)).complete
+        assert await exports(fresh) == before
+    if table != "message":
+        assert await heads(client) == revisions
+
+
+@pytest.mark.parametrize("table", ["part", "message"])
+async def test_rows_that_the_index_by_session_hides_too(client: Embedded, path: Path, table: str) -> None:
+    """The index by id tells of them, and nothing whose they are: no session is taken to be whole."""
+    await run(client, path)
+    before = await heads(client)
+    for each in (table, {"part": "part_session_idx", "message": "message_session_time_created_id_idx"}[table]):
+        hide(path, each, rest=3)
+    report = await run(client, path)
+    assert 0 < len({name for kind, name, reason in refused(report) if (kind, reason) == (table, HIDDEN)}) < COUNT
+    assert not report.total(Outcome.REMOVED)
+    assert (await heads(client)).keys() == before.keys()

@@ -70,6 +70,19 @@ def damage(path: Path, name: str, *, fill: bytes = b"\xff", at: int = 0) -> None
     path.write_bytes(data)
 
 
+def hide(path: Path, name: str, *, at: int = 0, rest: int = 2) -> None:
+    """Make a leaf page say that it has fewer cells than it has, one in ``rest``: it is readable, and hides rows."""
+    db = sqlite3.connect(path)
+    (page,) = db.execute("PRAGMA page_size").fetchone()
+    (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    db.close()
+    data = bytearray(path.read_bytes())
+    begin = (leaves(data, root, page)[at] - 1) * page
+    cells = int.from_bytes(data[begin + 3 : begin + 5], "big")
+    data[begin + 3 : begin + 5] = (cells // rest).to_bytes(2, "big")
+    path.write_bytes(data)
+
+
 def leaves(data: bytearray, root: int, page: int) -> list[int]:
     start = (root - 1) * page
     if data[start] in (10, 13):

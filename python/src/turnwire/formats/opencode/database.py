@@ -33,7 +33,7 @@ from turnwire.formats.opencode.records import (
 )
 from turnwire.formats.opencode.rows import Cell, Row, plain, session_info
 from turnwire.formats.opencode.shape_parts import DIFFS
-from turnwire.formats.opencode.tables import Table, Tables, queries
+from turnwire.formats.opencode.tables import HIDDEN, Table, Tables, queries
 from turnwire.formats.report import Outcome, Report
 from turnwire.formats.undecoded import decode, shown
 
@@ -52,12 +52,12 @@ _SHARE: Final = ("id", "url")
 _TRIES: Final = 5
 
 
-_SESSIONS: Final = queries("session", "id", "time_created", "id")
-_MESSAGES: Final = queries("message", "session_id", "time_created", "id")
-_PARTS: Final = queries("part", "session_id", "id")
-_TODOS: Final = queries("todo", "session_id", "position")
-_SHARES: Final = queries("session_share", "session_id", "session_id")
-_PROJECTS: Final = queries("project", "id", "id")
+_SESSIONS: Final = queries("session", "id", "time_created", "id", witnesses=("id",))
+_MESSAGES: Final = queries("message", "session_id", "time_created", "id", witnesses=("session_id", "id"))
+_PARTS: Final = queries("part", "session_id", "id", witnesses=("session_id", "id", "message_id"))
+_TODOS: Final = queries("todo", "session_id", "position", witnesses=("session_id",))
+_SHARES: Final = queries("session_share", "session_id", "session_id", witnesses=("session_id",))
+_PROJECTS: Final = queries("project", "id", "id", witnesses=("id",))
 
 
 def detect(path: Path) -> bool:
@@ -138,10 +138,11 @@ def _wanted(db: sqlite3.Connection, tables: Tables, wanted: Wanted) -> _Names:
         read.sort(key=lambda row: (_whole(row.get("time_created")), _text(row, "id")))
         rows = [(row["id"], row.get("time_updated")) for row in read]
         lost = tables.keys(_MESSAGES) | tables.keys(_PARTS)
-        with suppress(sqlite3.DatabaseError):
-            lost |= {name for (name,) in db.execute("SELECT id FROM session") if isinstance(name, bytes)}
-        lost -= {name for name, _ in rows if isinstance(name, bytes)}
-        rows += ((name, None) for name in sorted(lost))
+    # The index by id may list rows that the table hides, or that cannot be read.
+    with suppress(sqlite3.DatabaseError):
+        lost |= {name for (name,) in db.execute("SELECT id FROM session WHERE id >= ''") if isinstance(name, bytes)}
+    lost -= {name for name, _ in rows if isinstance(name, bytes)}
+    rows += ((name, None) for name in sorted(lost))
     names = [
         name
         for name, updated in rows
@@ -219,6 +220,9 @@ class _Reader:
         for name, damaged in self._incomplete.items():
             for gap in self._tables.gaps(damaged):
                 self._report.refused("table", f"/{name}", gap, source=self._source)
+            kind = name if name in _TABLES else "table"
+            for each in self._tables.unowned(damaged):
+                self._report.refused(kind, f"/{name}/{each}", HIDDEN, source=self._source, id=each)
 
     def note_orphans(self) -> None:
         """Refuse the rows whose session is not there."""

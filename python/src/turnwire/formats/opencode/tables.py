@@ -2,7 +2,8 @@
 
 Rows are found through an index, and counted beside that in the table itself. Where an index cannot be read or does not
 tell as many rows as the table has, they are looked for in the table: it is walked by rowid, past what cannot be read.
-A row that is known of, by whatever way, and cannot be read is told to the caller, and costs itself alone.
+A row that is known of, by whatever way, and cannot be read is told to the caller, and costs itself alone. That is so
+too for a row that an index lists and the table does not have: a damaged page may be readable, and hide what is on it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _PASSING: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3
 #: How fine the steps over what cannot be read are: each is this part of the way from its beginning, and one at least.
 _FINE: Final = 64
 
+#: Why a row cannot be read that an index lists.
+HIDDEN: Final = "an index lists it, and its table does not have it"
+
 #: Told of a row that cannot be read: what names it (its id, or its rowid), and why.
 Lost = Callable[[str, str], None]
 
@@ -45,14 +49,26 @@ class Table:
     onward: str
     by_rowid: str
     ids: str
+    owners: str
+    witnesses: tuple[Witness, ...]
 
 
-def queries(name: str, key: str, *order: str) -> Table:
-    """The queries for a table. The names are those of this package, and never come from a file."""
+class Witness(NamedTuple):
+    """What one index tells of a table: how many rows it has, and those that the table has not."""
+
+    rows: str
+    hidden: str
+
+
+def queries(name: str, key: str, *order: str, witnesses: tuple[str, ...] = ()) -> Table:
+    """The queries for a table. The names are those of this package, and never come from a file.
+
+    ``witnesses`` are the columns with which an index of the table begins.
+    """
     columns = ", ".join(order)
 
-    def query(text: str) -> str:
-        return Template(text).substitute(name=name, key=key, order=columns)
+    def query(text: str, witness: str = "") -> str:
+        return Template(text).substitute(name=name, key=key, order=columns, witness=witness)
 
     return Table(
         name,
@@ -64,6 +80,17 @@ def queries(name: str, key: str, *order: str) -> Table:
         onward=query("SELECT rowid, $key FROM $name NOT INDEXED WHERE rowid >= ? ORDER BY rowid"),
         by_rowid=query("SELECT * FROM $name NOT INDEXED WHERE rowid = ?"),
         ids=query("SELECT rowid, id FROM $name"),
+        owners=query("SELECT rowid, $key FROM $name WHERE $key >= ''"),
+        # Every text is one, so that the condition takes nothing away, and has the query answered by the index alone.
+        witnesses=tuple(
+            Witness(
+                rows=query("SELECT count(*) FROM $name WHERE $witness >= ''", each),
+                hidden=query(
+                    "SELECT rowid FROM $name WHERE $witness >= '' EXCEPT SELECT rowid FROM $name NOT INDEXED", each
+                ),
+            )
+            for each in witnesses
+        ),
     )
 
 
@@ -84,6 +111,15 @@ class _Walk:
     gaps: list[str] = field(default_factory=list[str])
 
 
+@dataclass(slots=True)
+class _Hidden:
+    """The rows that an index lists and the table does not have: the keys of which there are such, and the others."""
+
+    db: sqlite3.Connection
+    keys: set[bytes] = field(default_factory=set[bytes])
+    unowned: set[int] = field(default_factory=set[int])
+
+
 class Tables:
     """The tables of an open database. Only one session is read at a time."""
 
@@ -92,6 +128,7 @@ class Tables:
         self._counts: dict[str, Counter[bytes] | None] = {}
         self._walks: dict[str, _Walk] = {}
         self._ids: dict[str, dict[int, str]] = {}
+        self._hidden: dict[str, _Hidden] = {}
 
     def of(self, table: Table, key: Cell, lost: Lost) -> Found:
         """The rows of a key. Raises `sqlite3.DatabaseError` where that is no matter of damage."""
@@ -102,8 +139,14 @@ class Tables:
                 raise
             return self._salvage(table, key, lost)
         count = self._count(table)
-        if count is not None and count[key] == len(rows) and all(row[table.key] == key for row in rows):  # type: ignore[index]
-            return Found(rows, complete=True)
+        hidden = self._hidden_in(table)
+        if (
+            count is not None
+            and count[key] == len(rows)  # type: ignore[index]
+            and key not in hidden.keys
+            and all(row[table.key] == key for row in rows)
+        ):
+            return Found(rows, complete=not hidden.unowned)
         return self._salvage(table, key, lost)
 
     def keys(self, table: Table) -> set[bytes]:
@@ -115,6 +158,35 @@ class Tables:
         """Where a table cannot be read, for people; empty if it has not been walked, or is whole."""
         walk = self._walks.get(table.name)
         return walk.gaps if walk is not None else []
+
+    def unowned(self, table: Table) -> list[str]:
+        """What names the rows that are hidden, and of which no index that can be read tells whose they are."""
+        hidden = self._hidden.get(table.name)
+        return sorted(self._name(table, rowid) for rowid in hidden.unowned) if hidden is not None else []
+
+    def _hidden_in(self, table: Table) -> _Hidden:
+        """The rows that an index lists and the table does not have; looked for if an index counts more than it has."""
+        found = self._hidden.get(table.name)
+        if found is not None and found.db is self._base.db:
+            return found
+        found = self._hidden[table.name] = _Hidden(self._base.db)
+        count = self._count(table)
+        if count is None:  # each key is looked for by itself, see `_salvage`
+            return found
+        rowids: set[int] = set()
+        for witness in table.witnesses:
+            with suppress(sqlite3.DatabaseError):
+                (listed,) = self._base.db.execute(witness.rows).fetchone()
+                if listed > count.total():
+                    rowids |= {rowid for (rowid,) in self._base.db.execute(witness.hidden)}
+        if rowids:
+            found.unowned = rowids
+            with suppress(sqlite3.DatabaseError):
+                for rowid, key in self._base.db.execute(table.owners):
+                    if rowid in rowids and isinstance(key, bytes):
+                        found.keys.add(key)
+                        found.unowned.discard(rowid)
+        return found
 
     def _rows(self, query: str, value: Cell) -> list[Row]:
         cursor = self._base.db.execute(query, (value,))
@@ -134,18 +206,22 @@ class Tables:
         walk = self._walk(table)
         known = set(walk.rowids.get(key, ())) if isinstance(key, bytes) else set[int]()
         try:
-            known |= {rowid for (rowid,) in self._base.db.execute(table.rowids, (key,))}
+            listed = {rowid for (rowid,) in self._base.db.execute(table.rowids, (key,))}
             indexed = True
         except sqlite3.DatabaseError:
-            indexed = False
+            listed, indexed = set[int](), False
         rows: list[Row] = []
-        for rowid in sorted(known):
+        for rowid in sorted(known | listed):
             try:
-                rows += (row for row in self._rows(table.by_rowid, rowid) if row[table.key] == key)
+                there = self._rows(table.by_rowid, rowid)
             except sqlite3.DatabaseError as error:
                 lost(self._name(table, rowid), str(error))
+                continue
+            if not there and rowid in listed:
+                lost(self._name(table, rowid), HIDDEN)
+            rows += (row for row in there if row[table.key] == key)
         rows.sort(key=lambda row: [_sortable(row.get(column)) for column in table.order])
-        return Found(rows, complete=indexed or not walk.gaps)
+        return Found(rows, complete=(indexed or not walk.gaps) and not self._hidden_in(table).unowned)
 
     def _name(self, table: Table, rowid: int) -> str:
         """The id of a row that cannot be read, by what an index tells of it; else its rowid."""
