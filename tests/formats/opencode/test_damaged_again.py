@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import turnwire
-from tests.formats.opencode.stores import add, database, insert
+from tests.formats.opencode.stores import add, add_message, database, insert
 from tests.formats.opencode.test_damaged_pages import damage, hide
 from tests.formats.samples import assistant, document, exact, text, user
+from turnwire import v1
 from turnwire.embedded import Embedded
 from turnwire.formats import Outcome, Report, stored
 from turnwire.formats.opencode import OPENCODE
@@ -70,9 +73,9 @@ def path(original: Path, tmp_path: Path) -> Path:
     return shutil.copyfile(original, tmp_path / "opencode.db")
 
 
-async def run(client: Embedded, path: Path) -> Report:
+async def run(client: Embedded, path: Path, *, apart: bool = False) -> Report:
     report = Report()
-    async for _ in bring(client, OPENCODE, OPENCODE.sources(path, report), report, apart=False):
+    async for _ in bring(client, OPENCODE, OPENCODE.sources(path, report), report, apart=apart):
         pass
     return report
 
@@ -135,18 +138,85 @@ async def test_hidden_rows_are_refused_and_stay_in_the_store(
         shutil.copyfile(original, path)
         assert (await run(fresh, path)).complete
         assert await exports(fresh) == before
-    if table != "message":
-        assert await heads(client) == revisions
+    assert await heads(client) == revisions
 
 
 @pytest.mark.parametrize("table", ["part", "message"])
 async def test_rows_that_the_index_by_session_hides_too(client: Embedded, path: Path, table: str) -> None:
     """The index by id tells of them, and nothing whose they are: no session is taken to be whole."""
     await run(client, path)
-    before = await heads(client)
+    before, there = await heads(client), await exports(client)
     for each in (table, {"part": "part_session_idx", "message": "message_session_time_created_id_idx"}[table]):
         hide(path, each, rest=3)
     report = await run(client, path)
     assert 0 < len({name for kind, name, reason in refused(report) if (kind, reason) == (table, HIDDEN)}) < COUNT
     assert not report.total(Outcome.REMOVED)
-    assert (await heads(client)).keys() == before.keys()
+    assert await heads(client) == before
+    assert await exports(client) == there
+
+
+def execute(path: Path, query: str, *values: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(query, values)
+
+
+@pytest.mark.parametrize("part", [None, "prt_1002"])
+@pytest.mark.parametrize("name", ["msg_1000", "msg_1002"])
+async def test_links_to_a_message_that_cannot_be_read_stay(
+    client: Embedded, path: Path, name: str, part: str | None
+) -> None:
+    """Answers keep the message that they answer and its turn, and a revert the message or part that it goes back to."""
+    revert = {"messageID": "msg_1002", "snapshot": "x"} | ({"partID": part} if part is not None else {})
+    execute(path, "UPDATE session SET revert = ? WHERE id = 'ses_100'", json.dumps(revert))
+    (data,) = sqlite3.connect(path).execute("SELECT data FROM message WHERE id = ?", (name,)).fetchone()
+    await run(client, path)
+    before, revisions = await exports(client), await heads(client)
+    execute(path, "UPDATE message SET data = '{' || data WHERE id = ?", name)
+    report = await run(client, path, apart=True)
+    assert ("message", name) in {(kind, id) for kind, id, _ in refused(report)}
+    assert await heads(client) == revisions
+    # What else changes is brought, with the links that are known.
+    execute(path, "UPDATE message SET data = replace(data, 'stop', 'length') WHERE id = 'msg_1001'")
+    later = assistant("msg_1003", text("prt_1003"), at=1003, parent="msg_1000")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        add_message(db, "ses_100", later)
+    assert (await run(client, path)).total(Outcome.IMPORTED) == 2
+    history = await stored.history(client, "ses_100")
+    messages = {one.id: one for one in history.messages}
+    turn = messages["msg_1000"].turn_id
+    for each in ("msg_1001", "msg_1002", "msg_1003"):
+        found = messages[each]
+        assert isinstance(found, v1.Assistant)
+        assert (found.parent_id, found.turn_id, "parentID" in found.extra_json) == ("msg_1000", turn, False)
+    changed = messages["msg_1001"]
+    assert isinstance(changed, v1.Assistant)
+    assert changed.result.finish == "length"
+    assert history.revert is not None
+    assert (history.revert.message_id, history.revert.part_id) == ("msg_1002", part or "")
+    execute(path, "UPDATE message SET data = ? WHERE id = ?", data, name)
+    healed = await run(client, path)
+    assert (healed.complete, healed.total(Outcome.UPDATED)) == (True, 0)
+    after = await exports(client)
+    assert after.keys() == before.keys()
+    assert len(after["ses_100"]["messages"]) == 4
+
+
+async def test_a_revert_that_is_cleared_in_the_source_is_cleared_though_a_part_is_damaged(
+    client: Embedded, path: Path
+) -> None:
+    execute(path, "UPDATE session SET revert = ? WHERE id = 'ses_100'", json.dumps({"messageID": "msg_1001"}))
+    await run(client, path)
+    execute(path, "UPDATE part SET data = '{' || data WHERE id = 'prt_1001'")
+    execute(path, "UPDATE session SET revert = NULL WHERE id = 'ses_100'")
+    report = await run(client, path)
+    assert report.total(Outcome.REMOVED, "revert") == 1
+    assert (await stored.history(client, "ses_100")).revert is None
+
+
+async def test_a_head_that_cannot_be_read_leaves_the_revert(client: Embedded, path: Path) -> None:
+    execute(path, "UPDATE session SET revert = ? WHERE id = 'ses_100'", json.dumps({"messageID": "msg_1001"}))
+    await run(client, path)
+    before = await heads(client)
+    damage(path, "session", fill=b"\0")
+    assert "ses_100" in {id for _, id, _ in refused(await run(client, path))}
+    assert await heads(client) == before

@@ -24,6 +24,15 @@ Record = TypeVar("Record")
 _M = TypeVar("_M", v1.User, v1.Assistant)
 
 
+class Unlinked(NamedTuple):
+    """An answer whose user message is not among what was read: its id, the id of the message that it answers (empty if
+    the source names none), and the ``extra_json`` that it has where that message is there."""
+
+    message_id: str
+    parent_id: str
+    extra_json: str
+
+
 @dataclass(slots=True)
 class SessionImport:
     """One session, ready to be appended.
@@ -33,7 +42,9 @@ class SessionImport:
     brought from there once, and is there no more, is taken out of the history when the session is imported again,
     unless something of the session could not be read, and it is not ``whole``. ``headless`` is set if its head could
     not be read, and ``unread`` are the extras that could not be, by name space and member: what is there of these stays
-    as it is. ``original_id`` is the session's id in the source, where that is another. ``digest`` is that of
+    as it is. ``unlinked`` are the answers of a session that is not whole whose user messages were not read, and
+    ``revert_unread`` is set if that is so for its revert: what is there of these links stays, too. ``original_id`` is
+    the session's id in the source, where that is another. ``digest`` is that of
     `turnwire.formats.ledger`, if it has been computed.
     """
 
@@ -47,6 +58,8 @@ class SessionImport:
     headless: bool = False
     unread: tuple[tuple[str, str], ...] = ()
     original_id: str = ""
+    unlinked: tuple[Unlinked, ...] = ()
+    revert_unread: bool = False
 
 
 @dataclass(slots=True)

@@ -73,6 +73,7 @@ class _Comparison:
         self._order: list[str] = []
         self._revert: v1.Revert | None = None
         self._read()
+        self._relink()
         if there.folded.retired:
             self._rename()
 
@@ -115,6 +116,25 @@ class _Comparison:
     def _place(self, message: Message, before_id: str) -> None:
         self._wished[message.id] = Wished(header(message), before_id, list(message.parts))
         self._order.insert(self._order.index(before_id) if before_id else len(self._order), message.id)
+
+    def _relink(self) -> None:
+        """Give the answers to messages that could not be read the link and the turn that are known from before."""
+        places = self._stored.folded.places
+        for one in self._session.unlinked:
+            wished = self._wished[one.message_id].header
+            message, parent = places.get(one.message_id), places.get(one.parent_id)
+            known = message.header if message is not None else None
+            if not isinstance(wished, v1.Assistant):
+                continue
+            if one.parent_id and isinstance(known, v1.Assistant) and known.parent_id == one.parent_id:
+                turn = known.turn_id
+            elif parent is not None and isinstance(parent.header, v1.User):
+                turn = parent.header.turn_id
+            else:
+                if isinstance(known, v1.Assistant) and not known.HasField("parent_id"):
+                    wished.turn_id = known.turn_id
+                continue
+            wished.parent_id, wished.turn_id, wished.extra_json = one.parent_id, turn, one.extra_json
 
     def _rename(self) -> None:
         """Give the parts that came back other ids than those that are used up."""
@@ -250,7 +270,7 @@ class _Comparison:
         opened = self._stored.folded.revert
         there = opened.revert if opened is not None else None
         known = self._stored.by(self._source, REVERT)
-        wished = stored.revert_digest(self._revert)
+        wished = (known or NOTHING).decode() if self._session.revert_unread else stored.revert_digest(self._revert)
         changed = wished != (known or NOTHING).decode()
         target = self._revert if changed else there
         entries = self._result.entries

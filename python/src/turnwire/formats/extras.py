@@ -187,6 +187,14 @@ def keep(extra_json: str, there: str, members: Iterable[tuple[str, str]]) -> str
     return of_spaces({name: text for name, text in found.items() if text})
 
 
+def without(extra_json: str, name: str, key: str) -> str:
+    """``extra_json`` without one member of a name space."""
+    found = spaces(extra_json)
+    members = {each: node.raw for each, node in Node.parse(found.get(name) or "{}").members().items() if each != key}
+    found[name] = of_spaces(members)
+    return of_spaces({each: text for each, text in found.items() if text})
+
+
 def with_original_id(extra_json: str, name: str, original: str) -> str:
     """``extra_json`` of an object that gets another id than the one it has in the source; see `pointer`."""
     pointed = pointer(("id",))

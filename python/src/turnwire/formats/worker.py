@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 
 from turnwire import v1
 from turnwire.formats import ledger
-from turnwire.formats.base import SessionImport, Source, Wanted
+from turnwire.formats.base import SessionImport, Source, Unlinked, Wanted
 from turnwire.formats.report import Report
 
 END: Final = "end"
@@ -44,7 +44,7 @@ def order(program: str, sources: Iterable[Source], wanted: Wanted) -> bytes:
 
 def session_of(header: dict[str, Any], pieces: Iterator[bytes]) -> SessionImport:
     """The session of a frame."""
-    session_id, source, program, whole, digest, headless, unread, original_id = header[SESSION]
+    session_id, source, program, whole, digest, headless, unread, original_id, unlinked, revert_unread = header[SESSION]
     properties = v1.SessionProperties.FromString(next(pieces))
     entries = [v1.EntryInput.FromString(piece) for piece in pieces]
     return SessionImport(
@@ -58,6 +58,8 @@ def session_of(header: dict[str, Any], pieces: Iterator[bytes]) -> SessionImport
         headless,
         tuple((name, member) for name, member in unread),
         original_id,
+        tuple(Unlinked(*each) for each in unlinked),
+        revert_unread,
     )
 
 
@@ -97,6 +99,8 @@ def _send(out: IO[bytes], session: SessionImport) -> None:
         session.headless,
         session.unread,
         session.original_id,
+        session.unlinked,
+        session.revert_unread,
     ]
     _line(out, {SESSION: named, SIZES: [len(piece) for piece in pieces]})
     out.write(b"".join(pieces))

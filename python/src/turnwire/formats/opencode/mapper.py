@@ -7,14 +7,16 @@ before it in order, and where there is none, to one made from what it ran with.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from turnwire import v1
 from turnwire.formats import extras, ledger
-from turnwire.formats.base import SessionImport
+from turnwire.formats.base import SessionImport, Unlinked
 from turnwire.formats.fields import QUIET, Fields
 from turnwire.formats.jsonlit import Damage, Json, Node, dumps, quote
 from turnwire.formats.opencode.entries import Mapped, in_order
@@ -44,6 +46,10 @@ from turnwire.formats.opencode.shape_parts import (
 )
 from turnwire.formats.report import Report
 from turnwire.formats.undecoded import cleaned, has_bytes, shown
+
+#: Where extras keep what names another object of the session.
+PARENT: Final = "/parentID"
+REVERT: Final = "/revert"
 
 
 @dataclass(slots=True)
@@ -75,6 +81,7 @@ class _Mapper:
         self._users: dict[str, UserMessage] = {}
         self._literals: dict[str, dict[str, str]] = {}  # of the heads of messages, by path
         self._part_ids: dict[tuple[str, str], str] = {}
+        self._parentless: dict[str, str] = {}  # what the messages name that answer no user message of the session
         self._parts = IdSpace(part.original for message in record.messages for part in message.parts)
 
     def session(self) -> SessionImport | None:
@@ -108,6 +115,11 @@ class _Mapper:
         if self._record.parent_part is not None and properties.HasField("parent"):
             properties.parent.part_id = legal_id(self._record.parent_part)
         self._add_diffs(mapped, properties, fields)
+        unread = tuple((BESIDE, member) for member in self._record.unread)
+        revert_unread = not self._whole and _is_unread(self._info.get("revert"), revert)
+        if revert_unread:
+            unread += ((SPACE, REVERT),)
+        unlinked = () if self._whole else tuple(self._unlinked(mapped))
         entries = in_order(mapped, revert)
         return SessionImport(
             session_id,
@@ -117,9 +129,19 @@ class _Mapper:
             PROGRAM,
             self._whole,
             headless=self._record.headless,
-            unread=tuple((BESIDE, member) for member in self._record.unread),
+            unread=unread,
             original_id=self._source_id if self._source_id != session_id else "",
+            unlinked=unlinked,
+            revert_unread=revert_unread or self._record.headless,
         )
+
+    def _unlinked(self, mapped: list[Mapped]) -> Iterator[Unlinked]:
+        """The answers to messages that were not read, and what they are like where these are there."""
+        for one in mapped:
+            parent = self._parentless.get(one.message.id)
+            if parent is not None:
+                linked = extras.without(one.message.extra_json, SPACE, PARENT) if parent else one.message.extra_json
+                yield Unlinked(one.message.id, legal_id(parent) if parent else "", linked)
 
     def _beside(self, beside: dict[str, str], fields: Fields) -> dict[str, str]:
         """What the program keeps beside the session, as far as a document can hold it."""
@@ -248,7 +270,8 @@ class _Mapper:
         asked = self._users.get(parent) if isinstance(parent, str) else None
         if asked is None:
             reason = "missing" if parent is None else "no user message of the session, left out"
-            message.fields.note("/parentID", reason)
+            message.fields.note(PARENT, reason)
+            self._parentless[message.id] = parent if isinstance(parent, str) else ""
         assistant = map_assistant(
             message.record.info,
             message.id,
@@ -316,6 +339,13 @@ def _members(others: dict[str, Node], absent: tuple[str, ...], fields: Fields) -
 def _note_bytes(literals: dict[str, str], fields: Fields) -> None:
     for pointer in literals:
         fields.note(pointer, "bytes that are no UTF-8 became U+FFFD, the original is kept")
+
+
+def _is_unread(original: Json, revert: v1.Revert | None) -> bool:
+    """Whether a revert names what is not there."""
+    if not isinstance(original, dict):
+        return False
+    return revert is None or (original.get("partID") is not None and not revert.HasField("part_id"))
 
 
 def _turn_of(assistant: v1.Assistant) -> v1.Turn:
