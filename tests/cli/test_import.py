@@ -61,7 +61,9 @@ def test_what_changed_in_the_source_is_an_update(db: Path, tmp_path: Path) -> No
     file = tmp_path / "other.json"
     file.write_text(json.dumps(other, ensure_ascii=False))
     dry = run("--db", db, "import", "opencode", file, "--dry-run")
-    assert dry.out.splitlines()[1:] == [*("unchanged: 9 messages, 24 parts, 3 summaries", "updated: 1 session, 1 part")]
+    assert dry.out.splitlines()[1:] == [
+        *("unchanged: 3 turns, 9 messages, 24 parts, 3 summaries", "updated: 1 session, 1 part")
+    ]
     assert run("--db", db, "import", "opencode", EXPORT, "--json").lines[0]["outcome"] == "unchanged"
     ran = run("--db", db, "import", "opencode", file, "--json")
     assert (ran.code, ran.lines[0]["outcome"]) == (0, "updated")

@@ -405,3 +405,39 @@ async def test_a_dry_run_changes_nothing(client: Embedded) -> None:
     report = Report()
     assert await load(client, take(document(*conversation()[:2])), report, dry_run=True) is Outcome.UPDATED
     assert (report.total(Outcome.REMOVED, "message"), await head(client)) == (2, before)
+
+
+def counted(report: Report) -> dict[str, dict[str, int]]:
+    """The counts of a report by kind."""
+    fates = (Outcome.IMPORTED, Outcome.UNCHANGED, Outcome.UPDATED, Outcome.REMOVED)
+    kinds = ("turn", "message", "part", "summary")
+    found = {kind: {fate.value: report.total(fate, kind) for fate in fates} for kind in kinds}
+    return {kind: {fate: number for fate, number in each.items() if number} for kind, each in found.items()}
+
+
+async def test_every_object_of_the_source_is_counted_once(client: Embedded) -> None:
+    messages = conversation()
+    messages[0]["info"]["summary"] = {"title": "asked", "diffs": []}
+    await bring(client, *messages)
+    messages[3]["parts"][0]["text"] = "other"
+    _, report = await bring(client, *messages)
+    assert counted(report) == {
+        "turn": {"unchanged": 2},
+        "message": {"unchanged": 4},
+        "part": {"unchanged": 4, "updated": 1},
+        "summary": {"unchanged": 1},
+    }
+    # One that was taken out here is as it is there, with all that hangs on it.
+    await client.append(SESSION, [v1.EntryInput(removal=v1.Removal(message_id="msg_1"))])
+    messages[2]["info"]["agent"] = "plan"
+    _, report = await bring(client, *messages)
+    assert counted(report) == {
+        "turn": {"imported": 1, "unchanged": 1},
+        "message": {"unchanged": 2, "updated": 2},
+        "part": {"unchanged": 5},
+        "summary": {"unchanged": 1},
+    }
+    await bring(client, user("msg_5", text("prt_9"), at=1004, summary={"title": "x", "diffs": []}))
+    for expected in ({"removed": 1}, {}):
+        _, report = await bring(client, user("msg_5", text("prt_9"), at=1004))
+        assert counted(report)["summary"] == expected

@@ -85,6 +85,15 @@ async def exports(client: Embedded) -> dict[str, Any]:
     return {name: exact(OPENCODE.export(await stored.history(client, name))) for name in names}
 
 
+def counted(report: Report) -> dict[str, int]:
+    """How many objects of each kind stand in the report, whatever became of them."""
+    fates = (Outcome.IMPORTED, Outcome.UNCHANGED, Outcome.UPDATED, Outcome.REMOVED, Outcome.REFUSED, Outcome.LEFT)
+    return {
+        kind: sum(report.total(fate, kind) for fate in fates)
+        for kind in ("session", "turn", "message", "part", "summary")
+    }
+
+
 async def heads(client: Embedded) -> dict[str, int]:
     return {one.id: one.head.revision async for one in client.list_sessions()}
 
@@ -97,6 +106,14 @@ async def test_damaged_heads_change_nothing_that_is_there(client: Embedded, orig
     refused = [note for note in report.notes if note.outcome is Outcome.REFUSED]
     assert 0 < len(refused) < COUNT
     assert {(note.kind, note.reason) for note in refused} == {("session", "database disk image is malformed")}
+    assert counted(report) == {
+        "session": COUNT,
+        "turn": COUNT,
+        "message": 3 * COUNT,
+        "part": 3 * COUNT,
+        "summary": COUNT,
+    }
+    assert report.total(Outcome.UNCHANGED, "session") == COUNT - len(refused)
     assert await heads(client) == before
     shutil.copyfile(original, path)
     assert (await run(client, path)).complete
@@ -126,7 +143,14 @@ async def test_hidden_rows_are_refused_and_stay_in_the_store(
     assert lost == {"p"} if table == "project" else 0 < len(lost) < COUNT
     assert await exports(client) == before
     async with turnwire.open(":memory:") as fresh:
-        assert refused(await run(fresh, path)) == refused(report)
+        first = await run(fresh, path)
+        assert refused(first) == refused(report)
+        again = await run(fresh, path)
+        assert counted(first) == counted(again)
+        assert not any(again.total(fate) for fate in (Outcome.IMPORTED, Outcome.UPDATED, Outcome.REMOVED))
+        if table != "message":
+            assert counted(first)["message"] == counted(first)["part"] == 3 * COUNT
+            assert counted(first)["session"] == counted(first)["turn"] == COUNT
         found = await exports(fresh)
         assert found.keys() == before.keys()
         names = {each["info"]["id"] for one in before.values() for each in one["messages"]}
@@ -219,4 +243,16 @@ async def test_a_head_that_cannot_be_read_leaves_the_revert(client: Embedded, pa
     before = await heads(client)
     damage(path, "session", fill=b"\0")
     assert "ses_100" in {id for _, id, _ in refused(await run(client, path))}
+    assert await heads(client) == before
+
+
+async def test_an_export_whose_head_is_damaged_keeps_the_head_that_is_there(client: Embedded, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(session(100))
+    await run(client, file)
+    before = await heads(client)
+    file.write_text(session(100).replace('"title": "T100', '"title": x"T100', 1))
+    report = await run(client, file)
+    assert {kind for kind, _, _ in refused(report)} == {"session"}
+    assert (report.total(Outcome.REFUSED), report.total(Outcome.UNCHANGED, "session")) == (1, 0)
     assert await heads(client) == before

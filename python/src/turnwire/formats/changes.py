@@ -70,6 +70,7 @@ class _Comparison:
         self._result = Changes()
         self._wished: dict[str, Wished] = {}
         self._turns: dict[str, v1.Turn] = {}
+        self._put_turns: set[str] = set()
         self._order: list[str] = []
         self._revert: v1.Revert | None = None
         self._read()
@@ -82,6 +83,7 @@ class _Comparison:
         if self._session.whole:
             self._remove()
         self._put()
+        self._count_turns()
         self._finish_revert()
         result.properties = self._properties()
         result.kept = sum(
@@ -90,8 +92,9 @@ class _Comparison:
         there = [message.id for message in self._stored.folded.places if message.id in self._wished]
         result.reordered = there != [name for name in self._order if self._stored.folded.places.get(name) is not None]
         count = result.counts
-        same = result.properties is None and not result.entries
-        count[Outcome.UNCHANGED if same else Outcome.UPDATED, "session"] += 1
+        if not self._session.headless:  # which the reader has refused
+            same = result.properties is None and not result.entries
+            count[Outcome.UNCHANGED if same else Outcome.UPDATED, "session"] += 1
         return result
 
     def _read(self) -> None:
@@ -192,6 +195,7 @@ class _Comparison:
             else:  # it was taken out here, and has not changed there
                 self._count(Outcome.UNCHANGED, "message")
                 self._count(Outcome.UNCHANGED, "part", len(wished.parts))
+                self._count(Outcome.UNCHANGED, "summary", int(wished.summary is not None))
 
     def _insert(self, wished: Wished, before_id: str) -> None:
         self._turn(wished.header.turn_id)
@@ -246,14 +250,23 @@ class _Comparison:
             outcome = Outcome.UPDATED if wanted else Outcome.UNCHANGED
         if wanted:
             self._result.entries.append(v1.EntryInput(summary=summary))
-        self._count(outcome, "summary")
+        if wished.summary is not None:
+            self._count(outcome, "summary")
+        elif wanted:
+            self._count(Outcome.REMOVED, "summary")
 
     def _turn(self, name: str) -> None:
         """Put the turn of a message first, if it is not there."""
-        turn = self._turns.pop(name, None)
-        if turn is not None and name not in self._stored.folded.turns:
+        turn = self._turns.get(name)
+        if turn is not None and name not in self._stored.folded.turns and name not in self._put_turns:
             self._result.entries.append(v1.EntryInput(turn=turn))
-            self._count(Outcome.IMPORTED, "turn")
+            self._put_turns.add(name)
+
+    def _count_turns(self) -> None:
+        """Count the turns of the source, but for those in whose place known ones stand."""
+        used = {wished.header.turn_id for wished in self._wished.values()}
+        self._count(Outcome.IMPORTED, "turn", len(self._put_turns))
+        self._count(Outcome.UNCHANGED, "turn", len((self._turns.keys() & used) - self._put_turns))
 
     def _differs(self, key: Key, content: bytes, there: bytes) -> bool:
         """Whether what is there has to become the source's: it changed in the source, and is not that already."""

@@ -168,17 +168,16 @@ class _Load:
         found = changes(self._session, there)
         if found.kept:
             reason = f"{found.kept} messages are not in this source; another brought them, and they stay"
-            self._report.left("session", "", reason, source=self._session.source, id=self._session.session_id)
+            self._report.remark("session", "", reason, source=self._session.source, id=self._session.session_id)
         if found.reordered:
             reason = "messages have another order in the source now; those that are here keep their places"
-            self._report.left("session", "", reason, source=self._session.source, id=self._session.session_id)
+            self._report.remark("session", "", reason, source=self._session.source, id=self._session.session_id)
         if found.empty:
             return Outcome.UNCHANGED, found.counts
         if not self._dry_run:
             await self._append_changes(found, there)
             if not self._appended:  # all that is new or changed was refused
-                found.counts[Outcome.UPDATED, "session"] -= 1
-                found.counts[Outcome.UNCHANGED, "session"] += 1
+                found.counts[Outcome.UNCHANGED, "session"] += found.counts.pop((Outcome.UPDATED, "session"), 0)
                 return Outcome.UNCHANGED, found.counts
         return Outcome.UPDATED, found.counts
 
@@ -287,7 +286,7 @@ def _parts(entry: v1.EntryInput) -> Any:
 def _counts(session: SessionImport, fate: Outcome) -> Counter[tuple[Outcome, str]]:
     """The objects of a session, all of one fate."""
     counts: Counter[tuple[Outcome, str]] = Counter()
-    counts[fate, "session"] += 1
+    counts[fate, "session"] += not session.headless  # which the reader has refused
     for entry in session.entries:
         kind = entry.WhichOneof("payload") or ""
         if kind in _KINDS:

@@ -66,8 +66,9 @@ class Note:
 class Report:
     """Collects what becomes of the objects of one or more sources.
 
-    An object is imported, unchanged, updated, removed or refused, or left; beside that it can be repaired, which counts
-    once an object however many of its values were.
+    An object is imported, unchanged, updated, removed or refused, or left, and counts once; beside that it can be
+    repaired, which counts once an object however many of its values were. A session that is refused as a whole counts
+    as one, and nothing in it does.
     """
 
     def __init__(self) -> None:
@@ -117,6 +118,10 @@ class Report:
         """Note that an object was left where it is."""
         self.notes.append(Note(Outcome.LEFT, kind, source, path, "", reason, id))
         self._counts[Outcome.LEFT, kind] += 1
+
+    def remark(self, kind: str, path: str, reason: str, *, source: str = "", id: str = "") -> None:
+        """Note what is left as it is of an object that counts as something else."""
+        self.notes.append(Note(Outcome.LEFT, kind, source, path, "", reason, id))
 
     def total(self, outcome: Outcome, kind: str | None = None) -> int:
         """How many objects, of one kind or of all, had an outcome."""

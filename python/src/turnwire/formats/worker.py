@@ -6,12 +6,15 @@ come frames, each a JSON header in a line of its own and then the bytes that it 
 * ``{"session": …, "sizes": […]}``: a session with the sizes of its properties and of each entry, which follow;
 * ``{"report": …}``: remarks and counts since the last frame, before the session that they belong to;
 * ``{"end": true}``.
+
+If nobody reads the pipe any more it ends without a word, with exit code 1.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -116,4 +119,8 @@ def _line(out: IO[bytes], tree: object) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # the import was ended, and nobody reads
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

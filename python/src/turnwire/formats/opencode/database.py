@@ -259,7 +259,7 @@ class _Reader:
             coming = self._number("SELECT count(*) FROM session_message WHERE session_id = CAST(? AS TEXT)", (name,))
             if coming:
                 reason = f"its {coming} messages are in session_message only, a table of the coming version"
-                notes.left("session", path, reason, source=self._source, id=session_id)
+                notes.remark("session", path, reason, source=self._source, id=session_id)
         record.parent_part = self._parent_part(session, session_id)
         self._add_diffs(record, session_id, notes)
         record.whole = notes.complete and not self._unsure

@@ -109,13 +109,14 @@ class _Parser:
         else:
             if self.text[end:].strip():
                 self.refused("file", "", f"text after the object, from character {end} on")
+        headless = self._info is None and "info" in self._seen  # it stands there, and was refused
         if self._info is None:
             if not self._messages:
                 return None
             self._report.repaired("session", "/info", "", "missing or damaged", source=self._source)
             self._info = Node.parse("{}")
         absent = tuple(key for key in ("info", "messages") if key not in self._seen)
-        return SessionRecord(self._info, self._messages, self._source, "/info", self._others, absent)
+        return SessionRecord(self._info, self._messages, self._source, "/info", self._others, absent, headless=headless)
 
     def refused(self, kind: str, path: str, reason: str) -> None:
         self._report.refused(kind, path, reason, source=self._source)
