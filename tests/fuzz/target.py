@@ -1,7 +1,7 @@
-"""What is done with one log, whatever is in it: parse, check, restore, fold, replay, assemble, render.
+"""What is done with one log, whatever is in it: parse, check, validate, restore, fold, replay, assemble, render.
 
 Bytes that nobody should have written may be refused at any step, by an error of ours. What may not happen is another
-exception, a refusal of what was let in before, or two readers that disagree.
+exception, a refusal of what was let in before, a refusal of what validation calls sound, or two readers that disagree.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from turnwire.log.fold import Folded, fold
 from turnwire.rendering import Dialect
 from turnwire.rendering.wire import dialect_number
 from turnwire.store.memory import MemoryStore
+from turnwire.validation import SessionCheck
 
 SESSION: Final = "fuzzed"
 Outcome = Literal["no entry", "refused", "restored"]
@@ -29,12 +30,15 @@ async def run(entries: Sequence[bytes]) -> Outcome:
 
     Returns how far it came. Raises AssertionError where two readers disagree; what is no error of ours comes through.
     """
-    if not _parse(entries):
+    whole = _parse(entries)
+    wrong = _validate(entries)
+    if not whole:
+        assert wrong or not entries, "what is no entry is sound"
         return "no entry"
     engine = Engine(MemoryStore())
-    try:
-        await engine.restore(Caller(), SESSION, entries)
-    except errors.TurnwireError:
+    refusal = await _restore(engine, entries)
+    if refusal is not None:
+        assert wrong or not entries, f"{refusal.reason_name} is refused, and sound"
         return "refused"
     verified = await engine.verify_session(Caller(), v1.VerifySessionRequest(session_id=SESSION))
     assert verified.sound, verified.findings
@@ -46,6 +50,14 @@ async def run(entries: Sequence[bytes]) -> Outcome:
     for turn_id in state.turns:
         await _prompts(engine, turn_id)
     return "restored"
+
+
+async def _restore(engine: Engine, entries: Sequence[bytes]) -> errors.TurnwireError | None:
+    try:
+        await engine.restore(Caller(), SESSION, entries)
+    except errors.TurnwireError as error:
+        return error
+    return None
 
 
 def _parse(entries: Sequence[bytes]) -> bool:
@@ -63,6 +75,23 @@ def _parse(entries: Sequence[bytes]) -> bool:
         rules.check(entry, stored=True, keep_unknown=True)
         list(rules.references(entry))
     return whole
+
+
+def _validate(entries: Sequence[bytes]) -> bool:
+    """Validate a log; whether it has errors, or what a later schema has, behind which there may be some."""
+    check = SessionCheck(SESSION)
+    try:
+        for data in entries:
+            try:
+                check.entry(raw.entry(data))
+            except ValueError as error:
+                check.damaged("storage.form", text=str(error))
+        check.end()
+        found = check.found.take()
+        errors_there = any(each.severity == v1.Severity.SEVERITY_ERROR for each in found)
+        return errors_there or any(each.rule.startswith("storage.unknown_") for each in found)
+    finally:
+        check.close()
 
 
 async def _replay(engine: Engine, state: Folded) -> None:

@@ -131,7 +131,7 @@ def prepared(entry: RawEntry) -> Prepared:
             case prepare.PART:
                 put = v1.PartPut.FromString(entry.payload)
                 made.owner_id, made.before_id = put.message_id, put.before_id
-                (place,) = (field for field in fields(entry.payload) if field.number == 2)
+                place = part_place(entry.payload)
                 made.parts = (prepare.stored_part(put.part, put.part.id, place.value, place.end - place.value),)
                 made.references = prepare.references(put, path)
             case _:
@@ -155,15 +155,36 @@ def prepared(entry: RawEntry) -> Prepared:
     return made
 
 
+def part_place(payload: bytes) -> Field:
+    """Where the part of a put of one is in a payload. Raises ValueError for a form that no server writes."""
+    return _only(payload, 2, "parts")
+
+
+def _only(payload: bytes, number: int, noun: str) -> Field:
+    found = [field for field in fields(payload) if field.number == number]
+    if len(found) != 1:
+        raise ValueError(f"a put with {len(found)} {noun}")
+    return found[0]
+
+
+def message_places(payload: bytes) -> tuple[Field, list[Field]]:
+    """Where the message of a put is in a payload, and where its parts are.
+
+    Raises ValueError for a form that no server writes: the message stands once, and its parts behind all else of it.
+    """
+    place = _only(payload, 1, "messages")
+    inside = list(fields(payload, place.value, place.end))
+    parts = [field for field in inside if field.number == _PARTS]
+    if any(field.number != _PARTS for field in inside[-len(parts) :] if parts):
+        raise ValueError("a message whose parts are not at its end")
+    return place, parts
+
+
 def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant) -> None:
     made.id, made.turn_id, made.before_id = message.id, message.turn_id, put.before_id
     made.references = prepare.references(put, made.path)
-    (place,) = (field for field in fields(made.payload) if field.number == 1)
-    inside = list(fields(made.payload, place.value, place.end))
-    parts = [field for field in inside if field.number == _PARTS]
+    place, parts = message_places(made.payload)
     first = parts[0].start if parts else place.end
-    if any(field.number != _PARTS for field in inside if field.start >= first):
-        raise ValueError("a message whose parts are not at its end")
     made.header_offset, made.header_length = place.value, first - place.value
     made.parts = [
         prepare.stored_part(part, part.id, at.value, at.end - at.value)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from turnwire import v1
-from turnwire.log import digest, prepare
+from turnwire.log import digest, prepare, raw
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 from turnwire.validation import messages, unknown, values
 from turnwire.validation.chain import Chain
@@ -212,6 +214,12 @@ class SessionCheck:
         self._latest_us = max(self._latest_us, entry.recorded_us)
         self._tell_back(entry.revision - DIGEST_EVERY)
 
+    def _form(self, places: Callable[[bytes], object], entry: RawEntry, name: str) -> None:
+        try:
+            places(entry.payload)
+        except ValueError as error:
+            self.found.add("storage.form", revision=entry.revision, path=name, text=str(error))
+
     def _tell_back(self, until: int) -> None:
         """Tell of the clock that ran back, up to a revision: behind it the next kept digest may still be wrong."""
         while self._back and self._back[0][0] <= until:
@@ -232,8 +240,11 @@ class SessionCheck:
         messages.check(message, self.found, stored=True, role=role, revision=revision, lead=f"{name}.", later=later)
         match message:
             case v1.UserPut() | v1.AssistantPut():
+                if not _has_later(message):  # which a reader of an earlier schema writes behind the parts
+                    self._form(raw.message_places, entry, name)
                 history.put(revision, message)
             case v1.PartPut():
+                self._form(raw.part_place, entry, name)
                 history.put_part(revision, message)
             case v1.PartDelta():
                 history.delta(revision, message)
@@ -267,3 +278,8 @@ def _time(us: int) -> str:
         return time.ToJsonString()
     except ValueError:
         return f"{us} microseconds"
+
+
+def _has_later(put: v1.UserPut | v1.AssistantPut) -> bool:
+    """Whether the header of a message has fields of a later schema."""
+    return bool(len(UnknownFieldSet(put.user if isinstance(put, v1.UserPut) else put.assistant)))

@@ -19,7 +19,7 @@ _TABLE: Final = (
         ERROR,
         "an entry in a form that no server writes",
         "An entry has one payload, and a time of recording to the microsecond, in the years 1677 to 2262: the "
-        "digest holds for exactly that form.",
+        "digest holds for exactly that form. A put has one message, whose parts are its last fields.",
     ),
     (
         "torn",
