@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
@@ -68,6 +68,41 @@ describe("sessions", () => {
     assert.equal(error.reason, Reason.SESSION_DELETED);
     assert.equal(error.status, "NOT_FOUND");
     assert.equal(error.metadata.session_id, "ses_fork");
+  });
+
+  test("one without an id is made once, though its reply is lost", async () => {
+    // A way to the server that breaks off the first time that anything comes back for a request.
+    let lost = false;
+    const { hostname, port } = new URL(`http://${server.address}`);
+    const way = createServer((near) => {
+      const far = connect(Number(port), hostname);
+      let sent = 0;
+      near.on("error", () => far.destroy()).on("close", () => far.destroy());
+      far.on("error", () => near.destroy()).on("close", () => near.destroy());
+      near.on("data", (bytes) => {
+        sent += bytes.includes("lost reply") ? 1 : 0;
+        far.write(bytes);
+      });
+      far.on("data", async (bytes) => {
+        if (sent > 0 && !lost && (await made()).length > 0) {
+          lost = true;
+          near.destroy();
+        }
+        near.write(bytes);
+      });
+    }).listen(0, "127.0.0.1");
+    await once(way, "listening");
+    const made = () => collect(tw.listSessions({ filter: { directory: "/lost" } }));
+    const client = Client.connect(`127.0.0.1:${(way.address() as AddressInfo).port}`);
+    const session = await client.createSession({ properties: { title: "lost reply", directory: "/lost" } });
+    client.close();
+    way.close();
+    assert.ok(lost);
+    assert.match(session.id, /^ses_[0-9A-Za-z]{20}$/);
+    assert.deepEqual(
+      (await made()).map(({ id }) => id),
+      [session.id],
+    );
   });
 
   test("the server tells what it is", async () => {

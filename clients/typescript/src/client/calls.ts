@@ -11,7 +11,9 @@ import {
 } from "@bufbuild/protobuf";
 import type { CallOptions as RpcOptions, Transport } from "@connectrpc/connect";
 import { TurnwireError } from "../errors.js";
+import { CreateSessionRequestSchema } from "../gen/turnwire/v1/session_service_pb.js";
 import { requireText } from "../rules/index.js";
+import { newId } from "./ids.js";
 import { backOff, type RetryPolicy, retryPolicy } from "./retry.js";
 import { fromCall } from "./status.js";
 
@@ -162,11 +164,12 @@ function ready<I extends DescMessage>(
 ): MessageShape<I> {
   const message = create(method.input, request) as MessageShape<I> & { requestId?: string; sessionId?: string };
   requireText(method.input, message);
-  // A request id is scoped to a session, so that one which is still to get its id has none.
-  if (method.input.field.requestId === undefined || message.requestId !== undefined || !message.sessionId) {
+  if (method.input.field.requestId === undefined || message.requestId !== undefined) {
     return message;
   }
-  return { ...message, requestId: randomUUID() };
+  // A request id is scoped to a session, so that one without an id could be created twice.
+  const unnamed = method.input.typeName === CreateSessionRequestSchema.typeName && !message.sessionId;
+  return { ...message, requestId: randomUUID(), ...(unnamed && { sessionId: newId("ses_") }) };
 }
 
 async function* once<T>(item: T): AsyncGenerator<T, void, undefined> {
