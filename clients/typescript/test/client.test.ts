@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { Client, entry, fold, PromptEditor, Reason, TurnwireError, textPart } from "@turnwire/client";
 import { type Entry, EntrySchema, type PromptPart } from "@turnwire/client/v1";
-import { folder, type Server, serve, stopAll } from "./server.js";
+import { folder, ROOT, type Server, serve, stopAll } from "./server.js";
 import { MODEL, turn } from "./session.js";
 
 const files = folder();
@@ -311,6 +312,41 @@ describe("the way to the server", () => {
     client.close();
     breaking.close();
     assert.deepEqual([error.status, connections], ["UNAVAILABLE", 5]);
+  });
+
+  test("a peer that speaks no HTTP/2 ends calls and not the process", async () => {
+    const peer = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.end("HTTP/1.1 400 no\r\n\r\n");
+    }).listen(0, "127.0.0.1");
+    await once(peer, "listening");
+    const address = `127.0.0.1:${(peer.address() as AddressInfo).port}`;
+    const program = `
+      import { Client } from "@turnwire/client";
+      const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+      const client = Client.connect("${address}");
+      for (let call = 0; call < 5; call++) {
+        await client.getServerInfo().catch(({ name }) => console.log(name));
+      }
+      client.close();
+      await pause();
+      const closed = Client.connect("${address}");
+      const call = closed.getServerInfo().catch(({ name }) => console.log(name));
+      closed.close();
+      await call;
+      await pause();
+      console.log("alive");`;
+    const child = spawn("node", ["--input-type=module", "--eval", program], {
+      cwd: join(ROOT, "clients/typescript"),
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let output = "";
+    child.stdout.on("data", (bytes) => {
+      output += bytes;
+    });
+    const [code] = await once(child, "close");
+    peer.close();
+    assert.deepEqual([output, code], [`${"TurnwireError\n".repeat(6)}alive\n`, 0]);
   });
 
   test("a socket that nobody made is UNAVAILABLE", async () => {

@@ -1,7 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { TurnwireError } from "../errors.js";
 import type { Entry } from "../gen/turnwire/v1/entry_pb.js";
 import { Reason } from "../gen/turnwire/v1/errors_pb.js";
@@ -31,6 +31,7 @@ import type { Turn } from "../gen/turnwire/v1/turn_pb.js";
 import { type CallOptions, Calls } from "./calls.js";
 import { collectPrompt, collectRendering, type Prompt, type Rendering } from "./prompts.js";
 import { type ReplayItem, SessionHistory, whole } from "./replay.js";
+import { Sessions } from "./sessions.js";
 import { fromRefusal } from "./status.js";
 
 const METHOD = SessionService.method;
@@ -77,9 +78,9 @@ export interface StoredMessage {
  */
 export class Client {
   readonly #calls: Calls;
-  readonly #sessions: Http2SessionManager;
+  readonly #sessions: Sessions;
 
-  private constructor(calls: Calls, sessions: Http2SessionManager) {
+  private constructor(calls: Calls, sessions: Sessions) {
     this.#calls = calls;
     this.#sessions = sessions;
   }
@@ -94,7 +95,7 @@ export class Client {
     // A tail can be silent for hours: find out when its server is gone.
     const keepalive = { pingIntervalMs: 60_000, pingTimeoutMs: 20_000 };
     const options = socket === undefined ? {} : { createConnection: () => connectSocket(socket) };
-    const sessionManager = new Http2SessionManager(baseUrl, keepalive, options);
+    const sessionManager = new Sessions(baseUrl, keepalive, options);
     return new Client(new Calls(createGrpcTransport({ baseUrl, sessionManager })), sessionManager);
   }
 
