@@ -199,6 +199,24 @@ describe("the log", () => {
     assert.equal(third instanceof TurnwireError ? third : third?.head?.revision, 7n);
   });
 
+  test("a text that UTF-8 has no form for ends a stream of appends, after the outcomes before it", async () => {
+    const sessionId = "ses_half_streamed";
+    const stream = tw.appendStream(
+      (async function* () {
+        yield { sessionId, create: {}, entries: turn() };
+        yield { sessionId, entries: [entry.delta("prt_1x", 0n, "text", "\ud83d")] };
+        yield { sessionId, entries: [entry.delta("prt_1x", 0n, "text", "not sent")] };
+      })(),
+    );
+    const first = await stream.next();
+    assert.ok(first.value && !(first.value instanceof TurnwireError));
+    const error = await refused(stream.next());
+    assert.equal(error.reason, Reason.RULE_VIOLATION);
+    assert.equal(error.metadata.rule, "turnwire.wire_format");
+    assert.equal(error.path, "append.entries[0].delta.text");
+    assert.equal((await tw.getSession(sessionId)).head?.revision, first.value.head?.revision);
+  });
+
   test("a tail goes on live, over an end of the server", async () => {
     const own = folder();
     const db = join(own.path, "tail.db");

@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { assemble, filePart, History, PromptEditor, promptMessage, Reason, textPart, toolPart } from "@turnwire/client";
+import {
+  assemble,
+  filePart,
+  History,
+  PromptEditor,
+  promptDigest,
+  promptMessage,
+  Reason,
+  textPart,
+  toolPart,
+} from "@turnwire/client";
 import {
   type Assistant,
   AssistantSchema,
+  PromptItemSchema,
   type PromptPart,
   PromptPartSchema,
   ResultKind,
@@ -184,6 +195,26 @@ describe("refusals", () => {
       assert.equal(prompt.mutations.length, 0);
     });
   }
+
+  test("half of a surrogate pair, which has no bytes, and nothing has changed", () => {
+    const prompt = editor();
+    prompt.append("user", "whole");
+    const half = "\ud83d";
+    const edits: [string, () => void][] = [
+      ["mutations[1].append.message.parts[0].text.text", () => prompt.append("user", half)],
+      ["mutations[1].append_to.parts[0].text.text", () => prompt.appendTo("user", half)],
+      ["mutations[1].remove.message_id", () => prompt.remove(half)],
+      ["messages[1].parts[0].text.text", () => promptDigest([promptMessage("user"), promptMessage("user", half)])],
+      [
+        "items[0].message.parts[0].text.text",
+        () => new PromptEditor([create(PromptItemSchema, { message: promptMessage("user", half) })]),
+      ],
+    ];
+    for (const [path, edit] of edits) {
+      assert.throws(edit, { name: "TurnwireError", reason: Reason.RULE_VIOLATION, path });
+    }
+    assert.equal(prompt.mutations.length, 1);
+  });
 
   test("a turn or a profile that is not known", () => {
     const history = new History([user("msg_1")]);

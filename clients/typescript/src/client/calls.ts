@@ -83,16 +83,32 @@ export class Calls {
     }
   }
 
-  /** A call with streams both ways. */
+  /** A call with streams both ways. A request that cannot be sent ends it, after the replies to those before it. */
   async *both<I extends DescMessage, O extends DescMessage>(
     method: DescMethodBiDiStreaming<I, O>,
     requests: AsyncIterable<MessageInitShape<I>>,
     options: CallOptions = {},
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
+    let refusal: unknown;
+    async function* sendable() {
+      for await (const request of requests) {
+        const message = create(method.input, request);
+        try {
+          requireText(method.input, message);
+        } catch (error) {
+          refusal = error;
+          return;
+        }
+        yield message as MessageInitShape<I>;
+      }
+    }
     try {
-      yield* this.#open(method, requests, options);
+      yield* this.#open(method, sendable(), options);
     } catch (error) {
       throw error instanceof TurnwireError ? error : fromCall(error, options.signal);
+    }
+    if (refusal !== undefined) {
+      throw refusal;
     }
   }
 

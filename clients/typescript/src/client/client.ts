@@ -169,8 +169,9 @@ export class Client {
 
   /**
    * Appends on one stream, to any number of sessions: yields the outcome of each request in their order. A refused one
-   * yields its error and ends nothing. Requests are not tried again when the server goes away; give them request ids to be
-   * able to.
+   * yields its error and ends nothing; one whose text is no valid Unicode is not sent, and ends the stream with
+   * RULE_VIOLATION after the outcomes of those before it. Requests are not tried again when the server goes away; give
+   * them request ids to be able to.
    */
   async *appendStream(
     requests: AsyncIterable<MessageInitShape<typeof AppendRequestSchema>>,

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { type PromptPart, PromptPartSchema } from "../gen/turnwire/v1/part_pb.js";
-import type { PromptMessage } from "../gen/turnwire/v1/prompt_pb.js";
+import { type PromptMessage, PromptMessageSchema } from "../gen/turnwire/v1/prompt_pb.js";
+import { requireText } from "../rules/index.js";
 import { deterministic } from "../wire.js";
 
 /**
@@ -8,11 +9,15 @@ import { deterministic } from "../wire.js";
  * as one byte, the number of parts as four bytes (big-endian), and per part the SHA-256 of its bytes without its id.
  *
  * The bytes of a part are its deterministic serialization; unknown fields count. Origins, facts and ids do not enter.
+ * Throws RULE_VIOLATION for a text that is no valid Unicode and so has no bytes.
  */
 export function promptDigest(messages: Iterable<PromptMessage>): Uint8Array {
   const total = createHash("sha256");
   const head = Buffer.alloc(5);
-  for (const { role, parts } of messages) {
+  let index = 0;
+  for (const message of messages) {
+    requireText(PromptMessageSchema, message, `messages[${index++}]`);
+    const { role, parts } = message;
     head.writeUInt8(role, 0);
     head.writeUInt32BE(parts.length, 1);
     total.update(head);

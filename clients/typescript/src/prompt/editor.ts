@@ -7,6 +7,7 @@ import {
   type PromptMessage,
   PromptMessageSchema,
 } from "../gen/turnwire/v1/prompt_pb.js";
+import { requireText } from "../rules/index.js";
 import { assemble } from "./assembly.js";
 import { type Content, messageOf, partOf, type RoleLike, roleOf } from "./build.js";
 import { promptDigest } from "./digest.js";
@@ -41,9 +42,15 @@ export class PromptEditor {
   readonly #mutations: Mutation[] = [];
   readonly #fates: Fates;
 
-  /** Edits items that are there already, for example those that mutatePrompt returned; they are copied. */
+  /**
+   * Edits items that are there already, for example those that mutatePrompt returned; they are copied. Throws
+   * RULE_VIOLATION for a text that is no valid Unicode.
+   */
   constructor(items: Iterable<PromptItem> = [], options: EditorOptions = {}) {
-    this.#items = Array.from(items, (item) => clone(PromptItemSchema, item));
+    this.#items = Array.from(items, (item, index) => {
+      requireText(PromptItemSchema, item, `items[${index}]`);
+      return clone(PromptItemSchema, item);
+    });
     this.#fates = options.fates ?? NOTHING_KNOWN;
     for (const { origin } of this.#items) {
       if (options.basePromptId && origin.case === "mutation" && !origin.value.promptId) {
@@ -100,7 +107,11 @@ export class PromptEditor {
 
   /** Applies mutations in order, all or none; they are copied. */
   apply(...mutations: MessageInitShape<typeof MutationSchema>[]): void {
-    const held = mutations.map((mutation) => clone(MutationSchema, create(MutationSchema, mutation)));
+    const held = mutations.map((mutation, index) => {
+      const made = create(MutationSchema, mutation);
+      requireText(MutationSchema, made, `mutations[${this.#mutations.length + index}]`);
+      return clone(MutationSchema, made);
+    });
     this.#items = mutate(this.#items, held, this.#fates, this.#mutations.length);
     this.#mutations.push(...held);
   }

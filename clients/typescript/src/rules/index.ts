@@ -71,9 +71,12 @@ export function requireValid<Desc extends DescMessage>(
   }
 }
 
-/** Throws RULE_VIOLATION for a text that cannot be sent, since it is no valid Unicode. */
-export function requireText<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): void {
-  const violations = textViolations(schema, message);
+/**
+ * Throws RULE_VIOLATION for a text that cannot be sent, since it is no valid Unicode. `prefix` is the path of the message
+ * in its request.
+ */
+export function requireText<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>, prefix = ""): void {
+  const violations = textViolations(schema, message).map((each) => ({ ...each, path: joined(prefix, each.path) }));
   if (violations.length > 0) {
     throw failure(violations);
   }
