@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { Client, entry, fold, PromptEditor, Reason, TurnwireError, textPart } from "@turnwire/client";
-import { type Entry, EntrySchema, type PromptPart } from "@turnwire/client/v1";
+import { type Entry, EntrySchema, type PromptPart, SessionService } from "@turnwire/client/v1";
 import { folder, ROOT, type Server, serve, stopAll } from "./server.js";
 import { MODEL, turn } from "./session.js";
 
@@ -258,6 +258,48 @@ describe("the log", () => {
     const read: Entry = fromBinary(EntrySchema, later);
     assert.throws(() => fold([read]), { reason: Reason.UNKNOWN_PAYLOAD, metadata: { revision: "1" } });
     assert.equal(fold([{ ...read, ignorable: true }]).revision, 1n);
+  });
+});
+
+describe("validation", () => {
+  test("every method of the service is there", () => {
+    for (const { localName } of SessionService.methods) {
+      assert.equal(typeof tw[localName as keyof Client], "function", localName);
+    }
+  });
+
+  test("a session is checked up to its head", async () => {
+    const sessionId = "ses_validated";
+    const { head } = await tw.append({ sessionId, create: {}, entries: turn() });
+    const responses = await collect(tw.validateSession({ sessionId, select: ["schema", "storage"] }));
+    assert.deepEqual(
+      responses.flatMap(({ findings }) => findings),
+      [],
+    );
+    const { checked, errors, head: read } = responses.at(-1)?.summary ?? assert.fail("no summary");
+    assert.deepEqual([checked, errors, read], [head?.revision, 0n, head]);
+    const error = await refused(collect(tw.validateSession({ sessionId: "ses_nobody" })));
+    assert.equal(error.reason, Reason.SESSION_NOT_FOUND);
+  });
+
+  test("messages are checked one by one, in their order", async () => {
+    const found = await collect(
+      tw.validateMessages(
+        (async function* () {
+          yield { type: "TextPart", message: { case: "json", value: '{"text":"whole"}' } } as const;
+          yield { type: "TextPart", message: { case: "json", value: "none" } } as const;
+          yield { type: "TextPart", message: { case: "binary", value: new Uint8Array() } } as const;
+        })(),
+      ),
+    );
+    assert.deepEqual(
+      found.map(({ index, findings }) => [index, findings.length]),
+      [
+        [0n, 0],
+        [1n, 1],
+        [2n, 0],
+      ],
+    );
   });
 });
 

@@ -25,6 +25,10 @@ import {
   type ReplayRequestSchema,
   SessionService,
   type UpdateSessionRequestSchema,
+  type ValidateMessagesRequestSchema,
+  type ValidateMessagesResponse,
+  type ValidateSessionRequestSchema,
+  type ValidateSessionResponse,
   type VerifySessionResponse,
 } from "../gen/turnwire/v1/session_service_pb.js";
 import type { Turn } from "../gen/turnwire/v1/turn_pb.js";
@@ -319,6 +323,22 @@ export class Client {
   /** Computes the digests of a session's log again and compares them with those that are stored. */
   verifySession(sessionId: string, options?: CallOptions): Promise<VerifySessionResponse> {
     return this.#calls.unary(METHOD.verifySession, { sessionId }, options);
+  }
+
+  /** Checks a session against all rules: findings as they come, with the progress; the last response has the summary. */
+  validateSession(
+    request: MessageInitShape<typeof ValidateSessionRequestSchema>,
+    options?: CallOptions,
+  ): AsyncGenerator<ValidateSessionResponse, void, undefined> {
+    return this.#calls.stream(METHOD.validateSession, request, options);
+  }
+
+  /** Checks messages, each by itself; nothing is stored. Yields what was found in each, in their order. */
+  validateMessages(
+    requests: AsyncIterable<MessageInitShape<typeof ValidateMessagesRequestSchema>>,
+    options?: CallOptions,
+  ): AsyncGenerator<ValidateMessagesResponse, void, undefined> {
+    return this.#calls.both(METHOD.validateMessages, requests, options);
   }
 }
 
