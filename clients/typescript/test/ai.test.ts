@@ -246,6 +246,40 @@ describe("what is left out", () => {
     assert.deepEqual(shape(made), ["user: text", "assistant: text", "user: text"]);
   });
 
+  test("numbers too great for JavaScript are sent as their text", () => {
+    const inputJson = '{"n":-1E999,"s":"1e999 \\" 1e999","list":[1e999,2.5]}';
+    const metadataJson = '{"acme":{"n":1e999}}';
+    const call = tool({
+      state: ToolState.COMPLETED,
+      inputJson,
+      output: "out",
+      provider: { metadataJson, model: MODEL },
+    });
+    const [, made] = messages([user(text("Go")), assistant(call)], { model: MODEL });
+    assert.deepEqual(made?.content, [
+      {
+        type: "tool-call",
+        toolCallId: "call_1",
+        toolName: "read",
+        input: { n: "-1E999", s: '1e999 " 1e999', list: ["1e999", 2.5] },
+        providerOptions: { acme: { n: "1e999" } },
+      },
+    ]);
+  });
+
+  test("what is no JSON and what is no role is RULE_VIOLATION", () => {
+    const refusals: [ReturnType<typeof item>, string][] = [
+      [assistant(tool({ state: ToolState.COMPLETED, inputJson: "{no" })), "tool.input_json"],
+      [assistant(reasoning("hm", "{no")), "provider.metadata_json"],
+      [item(Role.UNSPECIFIED, [text("Go")]), "items[1].message.role"],
+      [item(7 as Role, [text("Go")]), "items[1].message.role"],
+    ];
+    for (const [wrong, path] of refusals) {
+      const made = () => toModelMessages([user(text("Go")), wrong], { model: MODEL });
+      assert.throws(made, { name: "TurnwireError", reason: Reason.RULE_VIOLATION, path });
+    }
+  });
+
   test("a prompt with nothing left is EMPTY_PROMPT", () => {
     assert.throws(() => toModelMessages([user(text(""))]), { reason: Reason.EMPTY_PROMPT });
   });

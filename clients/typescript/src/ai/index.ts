@@ -62,17 +62,26 @@ type AssistantBlock = Exclude<AssistantModelMessage["content"], string>[number];
  * - a compacted or empty tool output becomes a placeholder;
  * - the messages begin and end with the user.
  *
- * Tool inputs are parsed, which the SDK asks for: what a number in them was spelled as is lost. Throws EMPTY_PROMPT when
- * nothing is left that can be sent. The items are not changed.
+ * Tool inputs are parsed, which the SDK asks for: what a number in them was spelled as is lost, and one
+ * too great for JavaScript is sent as its text. The items are not changed.
+ *
+ * Throws EMPTY_PROMPT when nothing is left that can be sent; RULE_VIOLATION for a role that is neither user nor assistant,
+ * and for an input or metadata that is no JSON.
  */
 export function toModelMessages(items: Iterable<PromptItem>, options: ModelMessagesOptions = {}): ModelMessage[] {
   const writer = new Writer(options);
+  let index = 0;
   for (const item of items) {
-    if (item.message?.role === Role.USER) {
+    const role = item.message?.role;
+    if (role === Role.USER) {
       writer.user(item);
+    } else if (role !== Role.ASSISTANT) {
+      const metadata = { path: `items[${index}].message.role`, rule: "enum.in" };
+      throw new TurnwireError(Reason.RULE_VIOLATION, "must be user or assistant", { metadata });
     } else if (isWanted(item)) {
       writer.assistant(item);
     }
+    index++;
   }
   return writer.finish();
 }
@@ -167,7 +176,7 @@ class Writer {
   }
 
   #tool(tool: ToolPart, model: ModelRef | undefined, step: Step, moved: (TextPart | FilePart)[]): void {
-    const input = jsonValue(tool.inputJson || "{}");
+    const input = jsonValue(tool.inputJson || "{}", "tool.input_json");
     const call = { toolCallId: this.#freeCallId(tool.callId), toolName: tool.name };
     step.call(
       {
@@ -221,7 +230,7 @@ class Writer {
     if (provider === undefined || !this.#isOwn(provider, model)) {
       return undefined;
     }
-    const metadata = Object.entries(jsonObject(provider.metadataJson) ?? {}).filter(
+    const metadata = Object.entries(jsonObject(provider.metadataJson, "provider.metadata_json") ?? {}).filter(
       (pair): pair is [string, Record<string, JSONValue>] => isObject(pair[1]),
     );
     return metadata.length > 0 ? Object.fromEntries(metadata) : undefined;
