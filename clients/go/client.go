@@ -4,9 +4,11 @@ import (
 	"context"
 	_ "embed" // for the service config
 	"math"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +16,13 @@ import (
 
 	turnwirev1 "turnwire.dev/go/turnwire/v1"
 )
+
+// connecting is how long the connection waits between tries to reach a server. What grpc-go does by itself grows to two
+// minutes, for which a client would go on failing after the server is back.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: lastPause},
+	MinConnectTimeout: 10 * time.Second,
+}
 
 //go:embed service_config.json
 var serviceConfig string
@@ -30,13 +39,15 @@ func ServiceConfig() string { return serviceConfig }
 type Client struct {
 	turnwirev1.SessionServiceClient
 
-	conn *grpc.ClientConn
+	close     func() error // nil: the connection is the caller's
+	reconnect func()       // has the connection try at once, if it is waiting; nil: it cannot
 }
 
 // Dial makes a client of the server at a target, "HOST:PORT" or "unix:PATH"; it connects when the first call is made.
 //
-// The connection is without credentials unless options give some, keeps the service config that is published, and
-// looks every minute whether the server of a silent stream is still there. Options are set over these.
+// The connection is without credentials unless options give some, keeps the service config that is published,
+// looks every minute whether the server of a silent stream is still there, and tries at least every two seconds to reach
+// a server that is away. Options are set over these.
 func Dial(target string, options ...grpc.DialOption) (*Client, error) {
 	own := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -44,27 +55,32 @@ func Dial(target string, options ...grpc.DialOption) (*Client, error) {
 		// The server's limits hold; a part can be as large as it allows.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.WithConnectParams(connecting),
 	}
 	conn, err := grpc.NewClient(target, append(own, options...)...)
 	if err != nil {
 		return nil, err
 	}
 	client := New(conn)
-	client.conn = conn
+	client.close = sync.OnceValue(conn.Close)
 	return client, nil
 }
 
 // New makes a client of a connection that the caller made and closes. It should have the config of [ServiceConfig].
 func New(conn grpc.ClientConnInterface) *Client {
-	return &Client{SessionServiceClient: turnwirev1.NewSessionServiceClient(safely{conn})}
+	client := &Client{SessionServiceClient: turnwirev1.NewSessionServiceClient(safely{conn})}
+	if waiting, ok := conn.(interface{ ResetConnectBackoff() }); ok {
+		client.reconnect = waiting.ResetConnectBackoff
+	}
+	return client
 }
 
-// Close closes the connection that Dial made.
+// Close closes the connection that Dial made. Closing again does nothing.
 func (c *Client) Close() error {
-	if c.conn == nil {
+	if c.close == nil {
 		return nil
 	}
-	return c.conn.Close()
+	return c.close()
 }
 
 // safely is a connection whose writes bear request ids and whose errors have their reasons.

@@ -1,14 +1,18 @@
 package turnwire_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	turnwire "turnwire.dev/go"
@@ -183,6 +187,62 @@ func TestFollowGoesOnWhenTheServerIsBack(t *testing.T) {
 	}
 	if !slices.Equal(seen, []int64{2, 3, 4, 5}) {
 		t.Error(seen)
+	}
+}
+
+// An outage is counted in refused connections: with the pauses that grpc-go makes by itself nine take two minutes.
+func away(t *testing.T, address string) *turnwire.Client {
+	t.Helper()
+	var tries atomic.Int32
+	client, err := turnwire.Dial(address, grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
+		if tries.Add(1) <= 9 {
+			return nil, syscall.ECONNREFUSED
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", to)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func TestAnAppendComesThroughAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request := &turnwirev1.AppendRequest{
+		SessionId: t.Name(), Entries: inputs(theTurn("T1")), Create: &turnwirev1.SessionProperties{},
+	}
+	response, err := away(t, shared.Address).Append(ctx, request, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.GetHead().GetRevision() != 2 {
+		t.Error(response)
+	}
+}
+
+func TestFollowGoesOnAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	appended(t, connected(t), t.Name(), theTurn("T1"))
+	for next, err := range away(t, shared.Address).Follow(t.Context(), t.Name(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.CaughtUp != nil {
+			if next.CaughtUp.GetRevision() != 2 {
+				t.Error(next.CaughtUp)
+			}
+			return
+		}
+	}
+}
+
+func TestClosingTwiceIsNoError(t *testing.T) {
+	client := dial(t, shared.Address)
+	if first, second := client.Close(), client.Close(); first != nil || second != nil {
+		t.Error(first, second)
 	}
 }
 

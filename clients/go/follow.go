@@ -74,6 +74,9 @@ func (t *tail) run(ctx context.Context) {
 
 // once tells what one call gives; false: nothing more is wanted.
 func (t *tail) once(ctx context.Context) (bool, error) {
+	if !t.lostAt.IsZero() && t.client.reconnect != nil {
+		t.client.reconnect()
+	}
 	request := &turnwirev1.TailRequest{SessionId: t.sessionID, AfterRevision: t.seen}
 	for response, err := range responses(ctx, t.client.Tail, request, nil) {
 		if err != nil {

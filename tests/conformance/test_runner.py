@@ -94,6 +94,40 @@ def test_a_hang_is_an_error_of_its_vector_alone(tmp_path: Path) -> None:
     assert results[1].text == "gave no answer in 3 seconds"
 
 
+def test_what_a_subject_started_cannot_hold_the_runner(tmp_path: Path) -> None:
+    start = "import subprocess; subprocess.Popen(['sleep', '3600'], start_new_session=name == 'c')"
+    body = f"    if name in 'bc': {start}; time.sleep(3600)\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("a", "b", "c", "d"), seconds=3)
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR, Outcome.ERROR, Outcome.PASS]
+    assert results[1].text == results[2].text == "gave no answer in 3 seconds"
+
+
+def test_what_a_subject_started_ends_with_it(tmp_path: Path) -> None:
+    start = "import subprocess; child = subprocess.Popen(['sleep', '3600'])"
+    body = f"    if name == 'b': {start}; sys.exit(str(child.pid))\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("b", "c"), seconds=3)
+    assert outcomes(results) == [Outcome.ERROR, Outcome.PASS]
+    left = Path("/proc", results[0].text.splitlines()[-1], "stat")
+    # It is gone, or waits as a zombie for whoever collects those without a parent.
+    assert not left.exists() or left.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_closed_output_is_an_error_of_its_vector_alone(tmp_path: Path) -> None:
+    body = "    if name == 'b': import os; os.close(1); time.sleep(3600)\n" + GOOD
+    results = running.run(claim(tmp_path, body), vectors("a", "b", "c"), seconds=3)
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR, Outcome.PASS]
+    assert results[1].text == "closed its output, or its input, in place of an answer"
+
+
+def test_an_input_that_nobody_reads(tmp_path: Path) -> None:
+    request = Request(rules=conformance.RulesRequest(message_type="b", message=bytes(1_000_000)))
+    large = conformance.Vector(name="rules/large", request=request, expected=Response(rules=conformance.RulesResponse()))
+    body = "    break\ntime.sleep(3600)\n"
+    results = running.run(claim(tmp_path, body), [large, large], seconds=3)
+    assert outcomes(results) == [Outcome.ERROR, Outcome.ERROR]
+    assert results[0].text == "gave no answer in 3 seconds"
+
+
 @pytest.mark.parametrize(
     ("written", "text"),
     [

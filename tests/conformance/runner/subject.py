@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import selectors
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,8 @@ FEATURES: Final = tuple(
 )
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _SHOWN: Final = 2000
+#: Seconds that a process may take to end after its output has.
+_ENDING: Final = 10.0
 
 
 class SubjectError(Exception):
@@ -132,10 +136,17 @@ class Subject:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
+                bufsize=0,
+                start_new_session=True,
             )
         except OSError as error:
             self._forget()
             raise SubjectError(f"{self.claim.command[0]} cannot be started: {error.strerror}") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # A pipe can be held open by what the process started, so that no read or write may wait for the other end.
+        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(self._process.stdout.fileno(), False)
         answer = self._exchange(conformance.Request(hello=conformance.HelloRequest(protocol=PROTOCOL)))
         if answer.WhichOneof("response") != "hello":
             raise self._failed(f"answered hello with {answer.WhichOneof('response') or 'nothing'}")
@@ -150,36 +161,35 @@ class Subject:
         assert process.stdin is not None
         assert process.stdout is not None
         data = request.SerializeToString()
-        # A process that is silent is ended from beside, so that the read below comes to an end.
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(self._seconds, end)
-        timer.start()
+        deadline = time.monotonic() + self._seconds
         try:
-            process.stdin.write(len(data).to_bytes(4, "big") + data)
-            process.stdin.flush()
-            size = int.from_bytes(_exactly(process.stdout, 4), "big")
+            _send(process.stdin, len(data).to_bytes(4, "big") + data, deadline)
+            size = int.from_bytes(_exactly(process.stdout, 4, deadline), "big")
             if size > _MOST_BYTES:
                 raise self._failed(f"announced an answer of {size} bytes")
-            return conformance.Response.FromString(_exactly(process.stdout, size))
+            return conformance.Response.FromString(_exactly(process.stdout, size, deadline))
+        except TimeoutError:
+            raise self._failed(f"gave no answer in {self._seconds:g} seconds") from None
         except (BrokenPipeError, EOFError):
-            if late.is_set():
-                raise self._failed(f"gave no answer in {self._seconds:g} seconds") from None
-            raise self._failed(f"ended with {process.wait(self._seconds)} in place of an answer") from None
+            raise self._failed(self._why_gone()) from None
         except DecodeError:
             raise self._failed("answered with what is no Response") from None
-        finally:
-            timer.cancel()
+
+    def _why_gone(self) -> str:
+        """Why there are no more answers. A process that has closed its output may go on for ever."""
+        assert self._process is not None
+        try:
+            return f"ended with {self._process.wait(min(self._seconds, _ENDING))} in place of an answer"
+        except subprocess.TimeoutExpired:
+            return "closed its output, or its input, in place of an answer"
 
     def _failed(self, text: str) -> SubjectError:
-        """Put an end to the process; the exception has the end of what it wrote to stderr."""
+        """Put an end to the process and to all that it started; the exception has the end of what it wrote to stderr."""
         assert self._process is not None
         assert self._stderr is not None
-        self._process.kill()
+        # The group is there as long as one of it runs, whatever has become of the process itself.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._stderr.seek(0)
         said = self._stderr.read().decode("utf-8", "replace").strip()
@@ -197,11 +207,33 @@ class Subject:
         self._process = self._stderr = None
 
 
-def _exactly(stream: IO[bytes], size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) != size:
-        raise EOFError
-    return data
+def _send(stream: IO[bytes], data: bytes, deadline: float) -> None:
+    """Write all. Raises TimeoutError, BrokenPipeError."""
+    rest = memoryview(data)
+    while rest:
+        _wait(stream, selectors.EVENT_WRITE, deadline)
+        with contextlib.suppress(BlockingIOError):
+            rest = rest[os.write(stream.fileno(), rest) :]
+
+
+def _exactly(stream: IO[bytes], size: int, deadline: float) -> bytes:
+    """Read so many bytes. Raises TimeoutError, EOFError."""
+    data = bytearray()
+    while len(data) < size:
+        _wait(stream, selectors.EVENT_READ, deadline)
+        with contextlib.suppress(BlockingIOError):
+            piece = os.read(stream.fileno(), size - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+    return bytes(data)
+
+
+def _wait(stream: IO[bytes], event: int, deadline: float) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, event)
+        if not selector.select(max(deadline - time.monotonic(), 0)):
+            raise TimeoutError
 
 
 def claims(root: Path) -> Iterator[Claim]:
