@@ -95,7 +95,7 @@ def test_a_hang_is_an_error_of_its_vector_alone(tmp_path: Path) -> None:
 
 
 def test_what_a_subject_started_cannot_hold_the_runner(tmp_path: Path) -> None:
-    start = "import subprocess; subprocess.Popen(['sleep', '3600'], start_new_session=name == 'c')"
+    start = "import subprocess; subprocess.Popen(['sleep', '30'], start_new_session=name == 'c')"
     body = f"    if name in 'bc': {start}; time.sleep(3600)\n" + GOOD
     results = running.run(claim(tmp_path, body), vectors("a", "b", "c", "d"), seconds=3)
     assert outcomes(results) == [Outcome.PASS, Outcome.ERROR, Outcome.ERROR, Outcome.PASS]
@@ -121,11 +121,12 @@ def test_a_closed_output_is_an_error_of_its_vector_alone(tmp_path: Path) -> None
 
 def test_an_input_that_nobody_reads(tmp_path: Path) -> None:
     request = Request(rules=conformance.RulesRequest(message_type="b", message=bytes(1_000_000)))
-    large = conformance.Vector(name="rules/large", request=request, expected=Response(rules=conformance.RulesResponse()))
-    body = "    break\ntime.sleep(3600)\n"
-    results = running.run(claim(tmp_path, body), [large, large], seconds=3)
-    assert outcomes(results) == [Outcome.ERROR, Outcome.ERROR]
-    assert results[0].text == "gave no answer in 3 seconds"
+    large = conformance.Vector(
+        name="rules/large", request=request, expected=Response(rules=conformance.RulesResponse())
+    )
+    results = running.run(claim(tmp_path, GOOD + "    time.sleep(3600)\n"), [*vectors("a"), large], seconds=3)
+    assert outcomes(results) == [Outcome.PASS, Outcome.ERROR]
+    assert results[1].text == "gave no answer in 3 seconds"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,25 @@ class TestProgram:
         assert program.main([str(tmp_path), "--vector", "rules/an-empty-id", "--vector", "rules/json-*"]) == 1
         out = capsys.readouterr().out
         assert "X: rules/an-empty-id: fail\n    not found: string.pattern at message_id\n" in out
+
+    def test_a_subject_that_does_not_start_keeps_no_other_from_running(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        silent, good = tmp_path / "silent", tmp_path / "good"
+        silent.mkdir()
+        good.mkdir()
+        claim(
+            silent, GOOD, language="S", command=[sys.executable, "-c", "import os, time; os.close(1); time.sleep(60)"]
+        )
+        claim(good, GOOD)
+        assert program.main([str(silent), str(good), "--vector", "rules/*", "--seconds", "5"]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("S: rules/")
+        assert lines[0].endswith(": error")
+        assert lines[1].strip() == "closed its output, or its input, in place of an answer"
+        count = sum(running.feature(vector) == "rules" for vector in running.load())
+        assert lines[-3].split()[:5] == ["S", "-", f"0/{count}", f"({count}", "error)"]
+        assert lines[-2].startswith("X")
 
     def test_no_such_vector(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert program.main(["--vector", "nothing/*"]) == 2

@@ -39,8 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for claim in chosen(ROOT, given.subjects):
             if not given.no_build:
                 claim.make()
-            _introduce(claim, given.seconds)
-            results = running.run(claim, vectors, seconds=given.seconds)
+            try:
+                _introduce(claim, given.seconds)
+            except SubjectError as error:
+                results = running.unanswered(claim, vectors, str(error))
+            else:
+                results = running.run(claim, vectors, seconds=given.seconds)
             rows.append((claim, results))
             _tell(claim, results, given.verbose)
             for name in running.misnamed(claim, everything):

@@ -75,6 +75,12 @@ def run(claim: Claim, vectors: Sequence[conformance.Vector], *, seconds: float =
     return results
 
 
+def unanswered(claim: Claim, vectors: Sequence[conformance.Vector], text: str) -> list[Result]:
+    """What comes of the vectors if a subject does not even say who it is, and why: an error of each that it claims."""
+    outcomes = {True: Outcome.ERROR, False: Outcome.SKIPPED}
+    return [Result(each.name, feature(each), outcomes[feature(each) in claim.features], text) for each in vectors]
+
+
 def misnamed(claim: Claim, vectors: Iterable[conformance.Vector]) -> list[str]:
     """Known failures that no vector of a claimed feature is named."""
     return sorted(claim.known_failures.keys() - {each.name for each in vectors if feature(each) in claim.features})

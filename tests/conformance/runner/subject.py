@@ -184,7 +184,7 @@ class Subject:
             return "closed its output, or its input, in place of an answer"
 
     def _failed(self, text: str) -> SubjectError:
-        """Put an end to the process and to all that it started; the exception has the end of what it wrote to stderr."""
+        """Put an end to the process and all that it started; the exception has the end of what it wrote to stderr."""
         assert self._process is not None
         assert self._stderr is not None
         # The group is there as long as one of it runs, whatever has become of the process itself.
