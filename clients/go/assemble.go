@@ -42,7 +42,8 @@ type Assembly struct {
 
 // Assemble makes the prompt of a turn: every message up to the turn's last one, those of other turns included; a turn
 // without messages yet gets all. From the newest completed compaction on there is the compaction message, its summary,
-// the kept tail, the rest. Messages without parts are left out. An empty profile is "default".
+// the kept tail, the rest. Messages without parts are left out. An empty profile is "default"; a nil
+// history is empty.
 //
 // The reasons are TURN_NOT_FOUND and UNKNOWN_PROFILE.
 func Assemble(history *History, turnID, profileName string) (*Assembly, error) {
@@ -50,6 +51,9 @@ func Assemble(history *History, turnID, profileName string) (*Assembly, error) {
 	if !known {
 		text := "the known profiles are default, opencode"
 		return nil, refusal(turnwirev1.Reason_REASON_UNKNOWN_PROFILE, text, "profile", profileName)
+	}
+	if history == nil {
+		history = &History{}
 	}
 	end, err := turnEnd(history, turnID)
 	if err != nil {

@@ -4,13 +4,16 @@ import (
 	"context"
 	_ "embed" // for the service config
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -87,7 +90,8 @@ func (c *Client) Close() error {
 type safely struct{ grpc.ClientConnInterface }
 
 func (s safely) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
-	return failure(ctx, s.ClientConnInterface.Invoke(ctx, method, withRequestID(args), reply, options...))
+	err := s.ClientConnInterface.Invoke(ctx, method, withRequestID(args), reply, options...)
+	return failure(ctx, unsendable(args, err))
 }
 
 func (s safely) NewStream(
@@ -108,10 +112,11 @@ type safeStream struct {
 }
 
 func (s safeStream) SendMsg(message any) error {
+	sent := message
 	if !s.sendsMany {
-		message = withRequestID(message)
+		sent = withRequestID(message)
 	}
-	return failure(s.Context(), s.ClientStream.SendMsg(message))
+	return failure(s.Context(), unsendable(message, s.ClientStream.SendMsg(sent)))
 }
 
 func (s safeStream) RecvMsg(message any) error {
@@ -126,6 +131,12 @@ func withRequestID(message any) any {
 		return message
 	}
 	into := request.ProtoReflect()
+	if !into.IsValid() {
+		// A nil request is sent as an empty one.
+		request = into.New().Interface()
+		into = request.ProtoReflect()
+		message = request
+	}
 	field := into.Descriptor().Fields().ByName("request_id")
 	if field == nil || into.Has(field) || repeatsSafely(request) {
 		return message
@@ -137,6 +148,22 @@ func withRequestID(message any) any {
 	}
 	made.Set(field, protoreflect.ValueOfString(newID("")))
 	return made.Interface()
+}
+
+// unsendable returns the error of a request that could not be sent: the rule that it breaks, if it has text that is no
+// UTF-8. That is looked for only then, as it costs a walk through the whole request.
+func unsendable(message any, err error) error {
+	request, ok := message.(proto.Message)
+	if !ok || status.Code(err) != codes.Internal {
+		return err
+	}
+	check := &ownCheck{}
+	check.message(request.ProtoReflect(), "", surroundings{keepUnknown: true})
+	broken := slices.DeleteFunc(check.found, func(each Violation) bool { return each.Rule != ruleWireFormat })
+	if len(broken) == 0 {
+		return err
+	}
+	return violated(turnwirev1.Reason_REASON_RULE_VIOLATION, broken)
 }
 
 // repeatsSafely tells whether a request can be sent twice without a request id: it writes nothing, or deltas alone,

@@ -246,6 +246,52 @@ func TestClosingTwiceIsNoError(t *testing.T) {
 	}
 }
 
+func TestTextThatIsNoUTF8IsARuleViolation(t *testing.T) {
+	client := connected(t)
+	request := &turnwirev1.AppendRequest{
+		SessionId: t.Name(), Entries: inputs(theTurn("T1"), theUser("U1", text("u1", "a\xffb"))),
+		Create: &turnwirev1.SessionProperties{},
+	}
+	_, err := client.Append(t.Context(), request)
+	found := refused(t, err, turnwirev1.Reason_REASON_RULE_VIOLATION)
+	if found.Path() != "entries[1].user.user.parts[0].text.text" || found.Violations[0].Rule != "turnwire.wire_format" {
+		t.Error(found.Path(), found.Violations)
+	}
+	_, err = client.ReadHistory(t.Context(), &turnwirev1.ReplayRequest{SessionId: "\xff"})
+	if found := refused(t, err, turnwirev1.Reason_REASON_RULE_VIOLATION); found.Path() != "session_id" {
+		t.Error(found.Path())
+	}
+	stream, err := client.AppendStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := refused(t, stream.Send(&turnwirev1.AppendStreamRequest{Append: request}), turnwirev1.Reason_REASON_RULE_VIOLATION); len(found.Violations) != 1 {
+		t.Error(found.Violations)
+	}
+}
+
+func TestANilRequestIsAnEmptyOne(t *testing.T) {
+	client := connected(t)
+	_, err := client.Append(t.Context(), nil)
+	_, want := client.Append(t.Context(), &turnwirev1.AppendRequest{})
+	if want == nil || err == nil || err.Error() != want.Error() {
+		t.Errorf("got %v, want %v", err, want)
+	}
+	if _, err := client.MutatePrompt(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.ReadHistory(t.Context(), nil); turnwire.AsError(err) == nil {
+		t.Error(err)
+	}
+	if _, err := client.ComputePrompt(t.Context(), nil); turnwire.AsError(err) == nil {
+		t.Error(err)
+	}
+	created, err := client.CreateSession(t.Context(), nil)
+	if err != nil || !strings.HasPrefix(created.GetSession().GetId(), "ses_") {
+		t.Error(created, err)
+	}
+}
+
 func TestFollowEndsWhenTheSessionIsDeleted(t *testing.T) {
 	client := connected(t)
 	appended(t, client, t.Name(), theTurn("T1"))

@@ -288,3 +288,19 @@ func TestHooksChain(t *testing.T) {
 		t.Error(origins)
 	}
 }
+
+func TestNothingIsRefusedAndDoesNotPanic(t *testing.T) {
+	_, err := turnwire.EditPrompt(nil, "T1")
+	refused(t, err, turnwirev1.Reason_REASON_TURN_NOT_FOUND)
+	editor := turnwire.NewPromptEditor(nil, nil)
+	refused(t, editor.Apply(nil), turnwirev1.Reason_REASON_UNKNOWN_TO_THIS_SERVER)
+	if err := editor.Append(nil); turnwire.AsError(err) == nil {
+		t.Error(err)
+	}
+	if err := editor.ReplacePart("p1", nil); turnwire.AsError(err) == nil {
+		t.Error(err)
+	}
+	if err := editor.AppendTo(user, nil); turnwire.AsError(err) == nil {
+		t.Error(err)
+	}
+}

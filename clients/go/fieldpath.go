@@ -36,6 +36,9 @@ func fieldPath(path *validate.FieldPath) string {
 	return result.String()
 }
 
+// raw undoes what json.Encoder escapes though JSON does not want it; a backslash that stands for itself stays.
+var raw = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
+
 // mapKey writes a map's key for a path: a text in quotes and cut, anything else as it is.
 func mapKey(key any) string {
 	text, ok := key.(string)
@@ -51,5 +54,5 @@ func mapKey(key any) string {
 	if err := writer.Encode(text); err != nil {
 		return `""`
 	}
-	return strings.TrimSpace(quoted.String())
+	return raw.Replace(strings.TrimSuffix(quoted.String(), "\n"))
 }

@@ -42,10 +42,13 @@ func TestViolations(t *testing.T) {
 		"a required message":  {&turnwirev1.UserTime{}, nil, []string{"created required"}},
 		"a map's key":         {labels("a b", "v"), nil, []string{`labels["a b"] string.pattern`}},
 		"a long key is cut":   {labels(long+" ", "v"), nil, []string{`labels["` + long[:64] + `…"] string.pattern`}},
-		"a map's value":       {labels("k", strings.Repeat("v", 1025)), nil, []string{`labels["k"] string.max_bytes`}},
-		"no kind":             {&turnwirev1.PromptPart{}, nil, []string{"kind turnwire.unknown"}},
-		"a later kind":        {unknownKind, nil, []string{"kind turnwire.unknown"}},
-		"a later kind, read":  {unknownKind, []turnwire.ValidateOption{turnwire.WithUnknownKept()}, nil},
+		"a key of separators": {
+			labels("\u2028\\u2029\u2029", "v"), nil, []string{"labels[\"\u2028\\\\u2029\u2029\"] string.pattern"},
+		},
+		"a map's value":      {labels("k", strings.Repeat("v", 1025)), nil, []string{`labels["k"] string.max_bytes`}},
+		"no kind":            {&turnwirev1.PromptPart{}, nil, []string{"kind turnwire.unknown"}},
+		"a later kind":       {unknownKind, nil, []string{"kind turnwire.unknown"}},
+		"a later kind, read": {unknownKind, []turnwire.ValidateOption{turnwire.WithUnknownKept()}, nil},
 		"no kind, read": {
 			&turnwirev1.PromptPart{}, []turnwire.ValidateOption{turnwire.WithUnknownKept()},
 			[]string{"kind turnwire.unknown"},
