@@ -86,3 +86,12 @@ def test_tables_are_up_to_date(tmp_path: Path) -> None:
 @pytest.mark.parametrize("vector", VECTORS[::50], ids=lambda vector: vector.name)
 def test_a_vector_is_of_its_feature(vector: conformance.Vector) -> None:
     assert vector.name.partition("/")[0] == running.feature(vector)
+
+
+def test_an_echo_does_not_pass_for_a_reader() -> None:
+    """What reads any form of a message is shown by another encoding: the bytes that came in mean the same."""
+    for vector in VECTORS:
+        if "TW-ENC-008" in vector.sentences:
+            response = vector.expected.WhichOneof("response")
+            came, goes = vector.request.encoding.WhichOneof("input"), vector.expected.encoding.WhichOneof("output")
+            assert response == "refused" or came != goes, vector.name
