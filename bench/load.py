@@ -81,7 +81,7 @@ class Load:
                 replies.append(await call(request))
                 latencies.append(clock() - begun)
 
-        timed = await _timed([lambda each=each: caller(each) for each in self._requests])  # type: ignore[misc]
+        timed = await _timed([lambda each=each: caller(each) for each in self._requests])  # type: ignore[misc]  # mypy infers no lambda with a default
         units = len(replies)
         if method == _APPEND:
             units = sum(len(v1.AppendResponse.FromString(each).results) for each in replies)
