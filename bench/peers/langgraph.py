@@ -58,7 +58,7 @@ class LangGraph:
         checkpoint["channel_values"] = {"messages": state}
         checkpoint["channel_versions"] = {"messages": step}
         metadata: Any = {"source": "loop", "step": step, "parents": {}}
-        config = self._saver.put(config, checkpoint, metadata, {"messages": step})  # type: ignore[arg-type]  # the literal of its metadata is a plain dict
+        config = self._saver.put(config, checkpoint, metadata, {"messages": step})
         self._states[session] = (dict(config), state)
 
     async def fill(self, session: str, messages: list[Any]) -> None:
