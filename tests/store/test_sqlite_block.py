@@ -23,6 +23,7 @@ from tests.builders import (
     read,
     refused,
     remove,
+    remove_part,
     replay,
     summary,
     text,
@@ -310,4 +311,42 @@ async def test_a_large_message_comes_between_stretches(sqlite: Engine) -> None:
     expected = [*(f"a{at}" for at in range(7)), "m", *(f"a{at}" for at in range(7, MESSAGES))]
     assert (await replay(sqlite, "s")).ids == expected
     assert (await replay(sqlite, "s", 2 + MESSAGES * (1 + PARTS))).ids == [f"a{at}" for at in range(MESSAGES)]
+    await sqlite.close()
+
+
+async def test_parts_that_were_between_the_pieces_of_a_put_are_there_at_an_older_revision(sqlite: Engine) -> None:
+    """A header that came again with a new part stands right before it in its entry, and older parts lay between.
+
+    Messages of another turn are in no stretch with it, so that this one is taken whole at the revision of the put.
+    """
+    await opened(sqlite)
+    await append(sqlite, "s", turn("t2"))
+    await append(sqlite, "s", assistant("a", text("p0"), text("p1"), turn="t2"))
+    put_again = await append(sqlite, "s", assistant("a", text("q"), turn="t2"))
+    for entry in (remove_part("p0"), remove_part("p1"), *(user(f"u{at}", text(f"u{at}.p")) for at in range(12))):
+        await append(sqlite, "s", entry)
+    assert (await replay(sqlite, "s")).shape["a"] == ["q"]
+    revision = put_again.head.revision
+    assert (await replay(sqlite, "s", revision)).shape == {"a": ["p0", "p1", "q"]}
+    assert (await replay(sqlite, "s", revision + 1)).shape == {"a": ["p1", "q"]}
+    await sqlite.close()
+
+
+async def test_puts_into_one_message_unpack_no_stretch_each(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: a stretch of hundreds of parts was unpacked twice for each part that was put behind it."""
+    unpacked = 0
+
+    def counting(of: sqlite_block.Stretched) -> list[sqlite_block.Item]:
+        nonlocal unpacked
+        unpacked += 1
+        return sqlite_block.versions(of)
+
+    await opened(sqlite, "s", user("u"))
+    await append(sqlite, "s", *(put("u", text(f"p{at}", "x")) for at in range(900)))
+    monkeypatch.setattr("turnwire.store.sqlite_rows.versions", counting)
+    await append(sqlite, "s", *(put("u", text(f"q{at}", "x")) for at in range(900)))
+    assert unpacked <= 60
+    assert (await replay(sqlite, "s")).shape == {
+        "u": [*(f"p{at}" for at in range(900)), *(f"q{at}" for at in range(900))]
+    }
     await sqlite.close()

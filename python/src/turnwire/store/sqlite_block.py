@@ -244,7 +244,7 @@ def make(of: Sequence[Sequence[EntryRow]], nodes: Sequence[Node], gone: Sequence
         node = nodes[at]
         # An entry has one content, so that what is found is not found again.
         number, payload = where.pop(node.revision, (-1, b""))
-        count = _in_one_piece(nodes, at) if number >= 0 else 0
+        count = _in_one_piece(nodes, at, gone) if number >= 0 else 0
         if not count:
             run = None
             at += 1
@@ -268,8 +268,11 @@ def make(of: Sequence[Sequence[EntryRow]], nodes: Sequence[Node], gone: Sequence
     return [_made(group, found) for group, found in zip(of, runs, strict=True)]
 
 
-def _in_one_piece(nodes: Sequence[Node], at: int) -> int:
-    """How many versions, from one on, follow one another in a payload as in a replay; 0: the first is none of such."""
+def _in_one_piece(nodes: Sequence[Node], at: int, gone: Sequence[tuple[bytes, bytes]]) -> int:
+    """How many versions, from one on, follow one another in a payload as in a replay; 0: the first is none of such.
+
+    At an older revision too, so that none of the positions in ``gone`` may lie between them.
+    """
     place, slot, _, revision, _, _, end, *_ = first = nodes[at]
     if slot == HEADER_SLOT and not first.turn:
         return 0
@@ -285,6 +288,7 @@ def _in_one_piece(nodes: Sequence[Node], at: int) -> int:
             or revision - node.born > _GREATEST
             or node.kind >= _HEADER
             or len(node.slot or place) >= _HEADER
+            or (behind > at and gone and _between(gone, nodes[behind - 1], node))
         ):
             break
         end += node.length

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from turnwire import errors
@@ -82,10 +83,16 @@ def stretched(row: _Row) -> Stretched:
     return Stretched(place, slot, revision, start, length, turn, run)
 
 
+@lru_cache(maxsize=8)  # puts into one message ask for its first and its last stretch again and again
+def _by_position(row: _Row) -> dict[tuple[bytes, bytes], Node]:
+    """The versions of a stretch by place and slot, in their order."""
+    return {(item.node.place, item.node.slot): item.node for item in versions(stretched(row))}
+
+
 def _expanded(row: _Row) -> list[Node]:
     """The versions that a row of the index has."""
     if row[_KIND] == STRETCH:
-        return [item.node for item in versions(stretched(row))]
+        return [*_by_position(row).values()]
     node = _node(row)
     return [node, *unpack_run(node, row[_FIELDS])] if row[_FIELDS] else [node]
 
@@ -308,14 +315,12 @@ class Rows:
         row = self._floor(key, place, slot)
         if row is None:
             return None
-        node = _node(row)
         if row[_KIND] == STRETCH:
-            found = [item.node for item in versions(stretched(row))]
-        elif (node.place, node.slot) == (place, slot):
+            return _by_position(row).get((place, slot))
+        node = _node(row)
+        if (node.place, node.slot) == (place, slot):
             return node
-        else:
-            found = self.run(key, place)
-        return next((node for node in found if node.slot == slot and node.place == place), None)
+        return next((node for node in self.run(key, place) if node.slot == slot and node.place == place), None)
 
     def run(self, key: int, place: bytes) -> list[Node]:
         """The parts that are packed behind the header of a live message."""
