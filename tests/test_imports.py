@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import turnwire
 
 ROOT = Path(turnwire.__file__).parent
@@ -38,6 +40,7 @@ def modules() -> list[str]:
     return found
 
 
+@pytest.mark.timeout(600)  # each of them loads much of the package anew
 def test_every_module_can_be_the_first_to_be_imported() -> None:
     names = modules()
     assert {"turnwire", "turnwire.handle", "turnwire.handle.answer", "turnwire.cli.program"} <= {*names}

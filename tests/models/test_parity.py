@@ -12,32 +12,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import messages
 from turnwire import convert, models, v1
-from turnwire.v1 import (
-    entry_pb2,
-    failure_pb2,
-    message_pb2,
-    model_pb2,
-    part_pb2,
-    prompt_pb2,
-    session_pb2,
-    session_service_pb2,
-    turn_pb2,
-    usage_pb2,
-)
 
-_FILES = (
-    entry_pb2,
-    failure_pb2,
-    message_pb2,
-    model_pb2,
-    part_pb2,
-    prompt_pb2,
-    session_pb2,
-    session_service_pb2,
-    turn_pb2,
-    usage_pb2,
-)
-_NAMES = sorted(name for file in _FILES for name in file.DESCRIPTOR.message_types_by_name)
+_NAMES = sorted(name for name, value in vars(v1).items() if isinstance(value, type) and issubclass(value, Message))
 
 
 def _to_the_microsecond(message: Message) -> None:

@@ -52,7 +52,7 @@ def comments(file: FileDescriptorProto) -> dict[tuple[int, ...], str]:
 def test_all_files_are_there() -> None:
     assert {name.rpartition("/")[2] for name in FILES} >= {
         "session.proto", "turn.proto", "message.proto", "part.proto", "prompt.proto", "entry.proto", "errors.proto",
-        "options.proto", "session_service.proto",
+        "options.proto", "session_service.proto", "append_requests.proto",
     }  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { EntryInputSchema } from "./gen/turnwire/v1/append_requests_pb.js";
 import type { RemovalSchema } from "./gen/turnwire/v1/entry_pb.js";
 import type { AssistantSchema, MessageSummarySchema, UserSchema } from "./gen/turnwire/v1/message_pb.js";
 import type { PromptPartSchema } from "./gen/turnwire/v1/part_pb.js";
 import type { RevertSchema, SessionPropertiesSchema } from "./gen/turnwire/v1/session_pb.js";
-import type { EntryInputSchema } from "./gen/turnwire/v1/session_service_pb.js";
 import type { TurnSchema } from "./gen/turnwire/v1/turn_pb.js";
 
 /** An entry for an append, as `Client.append` takes it. */

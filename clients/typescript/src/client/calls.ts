@@ -11,7 +11,7 @@ import {
 } from "@bufbuild/protobuf";
 import type { CallOptions as RpcOptions, Transport } from "@connectrpc/connect";
 import { TurnwireError } from "../errors.js";
-import { CreateSessionRequestSchema } from "../gen/turnwire/v1/session_service_pb.js";
+import { CreateSessionRequestSchema } from "../gen/turnwire/v1/session_requests_pb.js";
 import { requireText } from "../rules/index.js";
 import { newId } from "./ids.js";
 import { backOff, type RetryPolicy, retryPolicy } from "./retry.js";

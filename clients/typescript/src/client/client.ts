@@ -3,35 +3,39 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { TurnwireError } from "../errors.js";
+import type { AppendRequestSchema, AppendResponse } from "../gen/turnwire/v1/append_requests_pb.js";
 import type { Entry } from "../gen/turnwire/v1/entry_pb.js";
 import { Reason } from "../gen/turnwire/v1/errors_pb.js";
 import type { Assistant, MessageSummary, User } from "../gen/turnwire/v1/message_pb.js";
 import type { PromptRecord } from "../gen/turnwire/v1/prompt_pb.js";
+import type {
+  GetPromptRequestSchema,
+  ListPromptsRequestSchema,
+  MutatePromptRequestSchema,
+  RenderPromptRequestSchema,
+} from "../gen/turnwire/v1/prompt_requests_pb.js";
+import type {
+  GetMessageRequestSchema,
+  ReadEntriesRequestSchema,
+  ReplayRequestSchema,
+} from "../gen/turnwire/v1/replay_requests_pb.js";
 import type { Head, Session } from "../gen/turnwire/v1/session_pb.js";
-import {
-  type AppendRequestSchema,
-  type AppendResponse,
-  type CreateSessionRequestSchema,
-  type DeleteSessionRequestSchema,
-  type ForkSessionRequestSchema,
-  type GetMessageRequestSchema,
-  type GetPromptRequestSchema,
-  type GetServerInfoResponse,
-  type ListPromptsRequestSchema,
-  type ListSessionsRequestSchema,
-  type MutatePromptRequestSchema,
-  type ReadEntriesRequestSchema,
-  type RenderPromptRequestSchema,
-  type ReplayRequestSchema,
-  SessionService,
-  type UpdateSessionRequestSchema,
-  type ValidateMessagesRequestSchema,
-  type ValidateMessagesResponse,
-  type ValidateSessionRequestSchema,
-  type ValidateSessionResponse,
-  type VerifySessionResponse,
-} from "../gen/turnwire/v1/session_service_pb.js";
+import type {
+  CreateSessionRequestSchema,
+  DeleteSessionRequestSchema,
+  ForkSessionRequestSchema,
+  ListSessionsRequestSchema,
+  UpdateSessionRequestSchema,
+} from "../gen/turnwire/v1/session_requests_pb.js";
+import { type GetServerInfoResponse, SessionService } from "../gen/turnwire/v1/session_service_pb.js";
 import type { Turn } from "../gen/turnwire/v1/turn_pb.js";
+import type {
+  ValidateMessagesRequestSchema,
+  ValidateMessagesResponse,
+  ValidateSessionRequestSchema,
+  ValidateSessionResponse,
+  VerifySessionResponse,
+} from "../gen/turnwire/v1/validation_requests_pb.js";
 import { type CallOptions, Calls } from "./calls.js";
 import { collectPrompt, collectRendering, type Prompt, type Rendering } from "./prompts.js";
 import { type ReplayItem, SessionHistory, whole } from "./replay.js";

@@ -1,8 +1,8 @@
 import { TurnwireError } from "../errors.js";
 import { Reason } from "../gen/turnwire/v1/errors_pb.js";
 import type { PromptItem, PromptMessage, PromptRecord } from "../gen/turnwire/v1/prompt_pb.js";
+import type { PromptChunk, PromptEnd, RenderEnd, RenderPromptResponse } from "../gen/turnwire/v1/prompt_requests_pb.js";
 import type { RenderChange } from "../gen/turnwire/v1/render_pb.js";
-import type { PromptChunk, PromptEnd, RenderEnd, RenderPromptResponse } from "../gen/turnwire/v1/session_service_pb.js";
 
 /** A prompt as the service computed it. */
 export interface Prompt {

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { TurnwireError } from "../errors.js";
 import { Reason } from "../gen/turnwire/v1/errors_pb.js";
 import type { Assistant, MessageSummary, User } from "../gen/turnwire/v1/message_pb.js";
+import type { HistoryFrame } from "../gen/turnwire/v1/replay_requests_pb.js";
 import { type Head, HeadSchema } from "../gen/turnwire/v1/session_pb.js";
-import type { HistoryFrame } from "../gen/turnwire/v1/session_service_pb.js";
 import type { Turn } from "../gen/turnwire/v1/turn_pb.js";
 import { History } from "../prompt/history.js";
 

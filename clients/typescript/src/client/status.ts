@@ -8,8 +8,8 @@ import {
   ErrorInfoSchema,
 } from "../gen/google/rpc/error_details_pb.js";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.js";
+import type { Refusal } from "../gen/turnwire/v1/append_requests_pb.js";
 import { OffsetMismatchSchema, Reason, RevisionConflictSchema, SizeLimitSchema } from "../gen/turnwire/v1/errors_pb.js";
-import type { Refusal } from "../gen/turnwire/v1/session_service_pb.js";
 
 const DOMAIN = "turnwire";
 const DETAILS = createRegistry(

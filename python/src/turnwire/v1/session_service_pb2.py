@@ -22,21 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
-from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
-from turnwire.v1 import entry_pb2 as turnwire_dot_v1_dot_entry__pb2
-from turnwire.v1 import message_pb2 as turnwire_dot_v1_dot_message__pb2
-from turnwire.v1 import model_pb2 as turnwire_dot_v1_dot_model__pb2
-from turnwire.v1 import options_pb2 as turnwire_dot_v1_dot_options__pb2
-from turnwire.v1 import part_pb2 as turnwire_dot_v1_dot_part__pb2
-from turnwire.v1 import prompt_pb2 as turnwire_dot_v1_dot_prompt__pb2
-from turnwire.v1 import render_pb2 as turnwire_dot_v1_dot_render__pb2
-from turnwire.v1 import session_pb2 as turnwire_dot_v1_dot_session__pb2
-from turnwire.v1 import turn_pb2 as turnwire_dot_v1_dot_turn__pb2
-from turnwire.v1 import validation_pb2 as turnwire_dot_v1_dot_validation__pb2
+from turnwire.v1 import append_requests_pb2 as turnwire_dot_v1_dot_append__requests__pb2
+from turnwire.v1 import prompt_requests_pb2 as turnwire_dot_v1_dot_prompt__requests__pb2
+from turnwire.v1 import replay_requests_pb2 as turnwire_dot_v1_dot_replay__requests__pb2
+from turnwire.v1 import session_requests_pb2 as turnwire_dot_v1_dot_session__requests__pb2
+from turnwire.v1 import validation_requests_pb2 as turnwire_dot_v1_dot_validation__requests__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!turnwire/v1/session_service.proto\x12\x0bturnwire.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17turnwire/v1/entry.proto\x1a\x19turnwire/v1/message.proto\x1a\x17turnwire/v1/model.proto\x1a\x19turnwire/v1/options.proto\x1a\x16turnwire/v1/part.proto\x1a\x18turnwire/v1/prompt.proto\x1a\x18turnwire/v1/render.proto\x1a\x19turnwire/v1/session.proto\x1a\x16turnwire/v1/turn.proto\x1a\x1cturnwire/v1/validation.proto\"\x16\n\x14GetServerInfoRequest\"\xb4\x01\n\x15GetServerInfoResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12\x1c\n\tprotocols\x18\x02 \x03(\tR\tprotocols\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x13.turnwire.v1.LimitsR\x06limits\x12\x1a\n\x08\x66\x65\x61tures\x18\x04 \x03(\tR\x08\x66\x65\x61tures\x12\x1a\n\x08profiles\x18\x05 \x03(\tR\x08profiles\"\x94\x01\n\x06Limits\x12\x1d\n\npart_bytes\x18\x01 \x01(\x03R\tpartBytes\x12#\n\rrequest_bytes\x18\x02 \x01(\x03R\x0crequestBytes\x12%\n\x0e\x61ppend_entries\x18\x03 \x01(\x03R\rappendEntries\x12\x1f\n\x0b\x66rame_bytes\x18\x04 \x01(\x03R\nframeBytes\"\xb8\x01\n\x14\x43reateSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12>\n\nproperties\x18\x02 \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesR\nproperties\x12(\n\nrequest_id\x18\x03 \x01(\tB\x04\x88\xc8\x18\x01H\x00R\trequestId\x88\x01\x01\x42\r\n\x0b_request_id\"G\n\x15\x43reateSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.turnwire.v1.SessionR\x07session\"<\n\x11GetSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\"D\n\x12GetSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.turnwire.v1.SessionR\x07session\"\x85\x01\n\x13ListSessionsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12\x32\n\x06\x66ilter\x18\x03 \x01(\x0b\x32\x1a.turnwire.v1.SessionFilterR\x06\x66ilter\"\xc0\x03\n\rSessionFilter\x12>\n\x06labels\x18\x01 \x03(\x0b\x32&.turnwire.v1.SessionFilter.LabelsEntryR\x06labels\x12!\n\tdirectory\x18\x02 \x01(\tH\x00R\tdirectory\x88\x01\x01\x12?\n\rrecorded_from\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0crecordedFrom\x12\x43\n\x0frecorded_before\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0erecordedBefore\x12\x39\n\x11parent_session_id\x18\x05 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01H\x01R\x0fparentSessionId\x88\x01\x01\x12\x1f\n\x08\x61rchived\x18\x06 \x01(\x08H\x02R\x08\x61rchived\x88\x01\x01\x1a\x39\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\x42\x0c\n\n_directoryB\x14\n\x12_parent_session_idB\x0b\n\t_archived\"p\n\x14ListSessionsResponse\x12\x30\n\x08sessions\x18\x01 \x03(\x0b\x32\x14.turnwire.v1.SessionR\x08sessions\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbd\x02\n\x14UpdateSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12>\n\nproperties\x18\x02 \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesR\nproperties\x12;\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x30\n\x11\x65xpected_revision\x18\x04 \x01(\x03H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12(\n\nrequest_id\x18\x05 \x01(\tB\x04\x88\xc8\x18\x01H\x01R\trequestId\x88\x01\x01\x42\x14\n\x12_expected_revisionB\r\n\x0b_request_id\"G\n\x15UpdateSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.turnwire.v1.SessionR\x07session\"j\n\x14\x44\x65leteSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12)\n\x10include_children\x18\x02 \x01(\x08R\x0fincludeChildren\"B\n\x15\x44\x65leteSessionResponse\x12)\n\x0bsession_ids\x18\x01 \x03(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\nsessionIds\"\xf9\x01\n\x12\x46orkSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x1f\n\x08revision\x18\x02 \x01(\x03H\x00R\x08revision\x88\x01\x01\x12.\n\x0enew_session_id\x18\x03 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\x0cnewSessionId\x12\x19\n\x05title\x18\x04 \x01(\tH\x01R\x05title\x88\x01\x01\x12(\n\nrequest_id\x18\x05 \x01(\tB\x04\x88\xc8\x18\x01H\x02R\trequestId\x88\x01\x01\x42\x0b\n\t_revisionB\x08\n\x06_titleB\r\n\x0b_request_id\"E\n\x13\x46orkSessionResponse\x12.\n\x07session\x18\x01 \x01(\x0b\x32\x14.turnwire.v1.SessionR\x07session\"\xa4\x02\n\rAppendRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32\x17.turnwire.v1.EntryInputR\x07\x65ntries\x12\x30\n\x11\x65xpected_revision\x18\x03 \x01(\x03H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12(\n\nrequest_id\x18\x04 \x01(\tB\x04\x88\xc8\x18\x01H\x01R\trequestId\x88\x01\x01\x12\x36\n\x06\x63reate\x18\x05 \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesR\x06\x63reateB\x14\n\x12_expected_revisionB\r\n\x0b_request_id\"\xe1\x05\n\nEntryInput\x12\x1c\n\tignorable\x18\x04 \x01(\x08R\tignorable\x12:\n\x07session\x18\n \x01(\x0b\x32\x1e.turnwire.v1.SessionPropertiesH\x00R\x07session\x12\'\n\x04turn\x18\x0b \x01(\x0b\x32\x11.turnwire.v1.TurnH\x00R\x04turn\x12*\n\x04user\x18\x0c \x01(\x0b\x32\x14.turnwire.v1.UserPutH\x00R\x04user\x12\x39\n\tassistant\x18\r \x01(\x0b\x32\x19.turnwire.v1.AssistantPutH\x00R\tassistant\x12*\n\x04part\x18\x0e \x01(\x0b\x32\x14.turnwire.v1.PartPutH\x00R\x04part\x12.\n\x05\x64\x65lta\x18\x0f \x01(\x0b\x32\x16.turnwire.v1.PartDeltaH\x00R\x05\x64\x65lta\x12\x37\n\x07summary\x18\x10 \x01(\x0b\x32\x1b.turnwire.v1.MessageSummaryH\x00R\x07summary\x12\x30\n\x07removal\x18\x11 \x01(\x0b\x32\x14.turnwire.v1.RemovalH\x00R\x07removal\x12-\n\x06revert\x18\x12 \x01(\x0b\x32\x13.turnwire.v1.RevertH\x00R\x06revert\x12=\n\x0crevert_clear\x18\x13 \x01(\x0b\x32\x18.turnwire.v1.RevertClearH\x00R\x0brevertClear\x12\x36\n\x07\x63ontext\x18\x14 \x01(\x0b\x32\x1a.turnwire.v1.PromptContextH\x00R\x07\x63ontext\x12\x33\n\x06prompt\x18\x15 \x01(\x0b\x32\x19.turnwire.v1.PromptRecordH\x00R\x06prompt\x12<\n\trendering\x18\x16 \x01(\x0b\x32\x1c.turnwire.v1.PromptRenderingH\x00R\trenderingB\t\n\x07payload\"\x86\x01\n\x0e\x41ppendResponse\x12\x33\n\x07results\x18\x01 \x03(\x0b\x32\x19.turnwire.v1.AppendResultR\x07results\x12%\n\x04head\x18\x02 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x04head\x12\x18\n\x07\x63reated\x18\x03 \x01(\x08R\x07\x63reated\"y\n\x0c\x41ppendResult\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12\x1a\n\x08\x65xisting\x18\x02 \x01(\x08R\x08\x65xisting\x12\x0e\n\x02id\x18\x03 \x01(\tR\x02id\x12!\n\x08part_ids\x18\x04 \x03(\tB\x06\xe2\xc7\x18\x02\x08\x04R\x07partIds\"I\n\x13\x41ppendStreamRequest\x12\x32\n\x06\x61ppend\x18\x01 \x01(\x0b\x32\x1a.turnwire.v1.AppendRequestR\x06\x61ppend\"\x8a\x01\n\x14\x41ppendStreamResponse\x12\x35\n\x06\x61ppend\x18\x01 \x01(\x0b\x32\x1b.turnwire.v1.AppendResponseH\x00R\x06\x61ppend\x12\x30\n\x07refusal\x18\x02 \x01(\x0b\x32\x14.turnwire.v1.RefusalH\x00R\x07refusalB\t\n\x07outcome\"~\n\x07Refusal\x12\x41\n\x04\x63ode\x18\x01 \x01(\x05\x42-\x82\xc8\x18)a gRPC status code, written by the serverR\x04\x63ode\x12\x18\n\x07message\x18\x02 \x01(\tR\x07message\x12\x16\n\x06status\x18\x03 \x01(\x0cR\x06status\"\xf1\x01\n\rReplayRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x1f\n\x08revision\x18\x02 \x01(\x03H\x01R\x08revision\x88\x01\x01\x12\x1f\n\nlast_turns\x18\x03 \x01(\x05H\x00R\tlastTurns\x12\x31\n\x05range\x18\x04 \x01(\x0b\x32\x19.turnwire.v1.MessageRangeH\x00R\x05range\x12+\n\x11include_summaries\x18\x05 \x01(\x08R\x10includeSummariesB\x08\n\x06windowB\x0b\n\t_revision\"l\n\x0cMessageRange\x12$\n\x07\x66rom_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x00R\x06\x66romId\x88\x01\x01\x12 \n\x05to_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03H\x01R\x04toId\x88\x01\x01\x42\n\n\x08_from_idB\x08\n\x06_to_id\"C\n\x0eReplayResponse\x12\x31\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x19.turnwire.v1.HistoryFrameR\x06\x66rames\"\xb3\x02\n\x0cHistoryFrame\x12\'\n\x04turn\x18\x01 \x01(\x0b\x32\x11.turnwire.v1.TurnH\x00R\x04turn\x12\'\n\x04user\x18\x02 \x01(\x0b\x32\x11.turnwire.v1.UserH\x00R\x04user\x12\x36\n\tassistant\x18\x03 \x01(\x0b\x32\x16.turnwire.v1.AssistantH\x00R\tassistant\x12.\n\x05parts\x18\x04 \x01(\x0b\x32\x16.turnwire.v1.MorePartsH\x00R\x05parts\x12\x37\n\x07summary\x18\x05 \x01(\x0b\x32\x1b.turnwire.v1.MessageSummaryH\x00R\x07summary\x12\'\n\x04head\x18\x06 \x01(\x0b\x32\x11.turnwire.v1.HeadH\x00R\x04headB\x07\n\x05\x66rame\"a\n\tMoreParts\x12%\n\nmessage_id\x18\x01 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03R\tmessageId\x12-\n\x05parts\x18\x0f \x03(\x0b\x32\x17.turnwire.v1.PromptPartR\x05parts\"\xba\x01\n\x11GetMessageRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12%\n\nmessage_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x03R\tmessageId\x12\x1f\n\x08revision\x18\x03 \x01(\x03H\x00R\x08revision\x88\x01\x01\x12\'\n\x0finclude_summary\x18\x04 \x01(\x08R\x0eincludeSummaryB\x0b\n\t_revision\"G\n\x12GetMessageResponse\x12\x31\n\x06\x66rames\x18\x01 \x03(\x0b\x32\x19.turnwire.v1.HistoryFrameR\x06\x66rames\"\x98\x01\n\x12ReadEntriesRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12#\n\rfrom_revision\x18\x02 \x01(\x03R\x0c\x66romRevision\x12$\n\x0bto_revision\x18\x03 \x01(\x03H\x00R\ntoRevision\x88\x01\x01\x42\x0e\n\x0c_to_revision\"C\n\x13ReadEntriesResponse\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x12.turnwire.v1.EntryR\x07\x65ntries\"]\n\x0bTailRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12%\n\x0e\x61\x66ter_revision\x18\x02 \x01(\x03R\rafterRevision\"l\n\x0cTailResponse\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x12.turnwire.v1.EntryR\x07\x65ntries\x12.\n\tcaught_up\x18\x02 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x08\x63\x61ughtUp\"\x95\x03\n\x13MutatePromptRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x1f\n\x07turn_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x02R\x06turnId\x12%\n\rbase_revision\x18\x03 \x01(\x03H\x00R\x0c\x62\x61seRevision\x12.\n\x0e\x62\x61se_prompt_id\x18\x04 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x05H\x00R\x0c\x62\x61sePromptId\x12\x33\n\tmutations\x18\x05 \x03(\x0b\x32\x15.turnwire.v1.MutationR\tmutations\x12\x17\n\x07\x64ry_run\x18\x06 \x01(\x08R\x06\x64ryRun\x12\x18\n\x07profile\x18\x07 \x01(\tR\x07profile\x12\x34\n\x07\x63ontext\x18\x08 \x01(\x0b\x32\x1a.turnwire.v1.PromptContextR\x07\x63ontext\x12(\n\nrequest_id\x18\t \x01(\tB\x04\x88\xc8\x18\x01H\x01R\trequestId\x88\x01\x01\x42\x06\n\x04\x62\x61seB\r\n\x0b_request_id\"p\n\x14MutatePromptResponse\x12.\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x18.turnwire.v1.PromptChunkR\x05\x63hunk\x12(\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x16.turnwire.v1.PromptEndR\x03\x65nd\"Z\n\x0bPromptChunk\x12-\n\x05items\x18\x01 \x03(\x0b\x32\x17.turnwire.v1.PromptItemR\x05items\x12\x1c\n\tcontinues\x18\x02 \x01(\x08R\tcontinues\"\x92\x02\n\tPromptEnd\x12\x31\n\x06record\x18\x01 \x01(\x0b\x32\x19.turnwire.v1.PromptRecordR\x06record\x12\x14\n\x05items\x18\x02 \x01(\x03R\x05items\x12%\n\x04head\x18\x03 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x04head\x12\x34\n\x07\x63ontext\x18\x04 \x01(\x0b\x32\x1a.turnwire.v1.PromptContextR\x07\x63ontext\x12!\n\x0c\x64igest_holds\x18\x05 \x01(\x08R\x0b\x64igestHolds\x12<\n\nrenderings\x18\x06 \x03(\x0b\x32\x1c.turnwire.v1.PromptRenderingR\nrenderings\"`\n\x10GetPromptRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12#\n\tprompt_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x05R\x08promptId\"m\n\x11GetPromptResponse\x12.\n\x05\x63hunk\x18\x01 \x01(\x0b\x32\x18.turnwire.v1.PromptChunkR\x05\x63hunk\x12(\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x16.turnwire.v1.PromptEndR\x03\x65nd\"\xab\x01\n\x12ListPromptsRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12$\n\x07turn_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x02H\x00R\x06turnId\x88\x01\x01\x12\x1b\n\tpage_size\x18\x03 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x04 \x01(\tR\tpageTokenB\n\n\x08_turn_id\"r\n\x13ListPromptsResponse\x12\x33\n\x07prompts\x18\x01 \x03(\x0b\x32\x19.turnwire.v1.PromptRecordR\x07prompts\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf4\x03\n\x13RenderPromptRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12!\n\x07turn_id\x18\x02 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x02H\x00R\x06turnId\x12%\n\tprompt_id\x18\x03 \x01(\tB\x06\xe2\xc7\x18\x02\x08\x05H\x00R\x08promptId\x12\x1f\n\x08revision\x18\x04 \x01(\x03H\x01R\x08revision\x88\x01\x01\x12.\n\x07\x64ialect\x18\x05 \x01(\x0e\x32\x14.turnwire.v1.DialectR\x07\x64ialect\x12+\n\x05model\x18\x06 \x01(\x0b\x32\x15.turnwire.v1.ModelRefR\x05model\x12\x34\n\x07options\x18\x07 \x01(\x0b\x32\x1a.turnwire.v1.RenderOptionsR\x07options\x12\x18\n\x07profile\x18\x08 \x01(\tR\x07profile\x12\x34\n\x07\x63ontext\x18\t \x01(\x0b\x32\x1a.turnwire.v1.PromptContextR\x07\x63ontext\x12\x16\n\x06record\x18\n \x01(\x08R\x06record\x12(\n\nrequest_id\x18\x0b \x01(\tB\x04\x88\xc8\x18\x01H\x02R\trequestId\x88\x01\x01\x42\x08\n\x06sourceB\x0b\n\t_revisionB\r\n\x0b_request_id\"\x89\x01\n\x14RenderPromptResponse\x12\x12\n\x04\x62ody\x18\x01 \x01(\tR\x04\x62ody\x12\x33\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x19.turnwire.v1.RenderChangeR\x07\x63hanges\x12(\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x16.turnwire.v1.RenderEndR\x03\x65nd\"\xf3\x01\n\tRenderEnd\x12\x1f\n\x0b\x62ody_sha256\x18\x01 \x01(\x0cR\nbodySha256\x12)\n\x10renderer_version\x18\x02 \x01(\x05R\x0frendererVersion\x12\x18\n\x07profile\x18\x03 \x01(\tR\x07profile\x12+\n\x05model\x18\x04 \x01(\x0b\x32\x15.turnwire.v1.ModelRefR\x05model\x12\x1f\n\x08revision\x18\x05 \x01(\x03H\x00R\x08revision\x88\x01\x01\x12%\n\x04head\x18\x06 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x04headB\x0b\n\t_revision\"?\n\x14VerifySessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\"\xa0\x01\n\x15VerifySessionResponse\x12\x14\n\x05sound\x18\x01 \x01(\x08R\x05sound\x12%\n\x04head\x18\x02 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x04head\x12\x18\n\x07\x65ntries\x18\x03 \x01(\x03R\x07\x65ntries\x12\x30\n\x08\x66indings\x18\x04 \x03(\x0b\x32\x14.turnwire.v1.FindingR\x08\x66indings\"\xcb\x02\n\x07\x46inding\x12\x1a\n\x08revision\x18\x01 \x01(\x03R\x08revision\x12\x12\n\x04text\x18\x02 \x01(\tR\x04text\x12\x12\n\x04rule\x18\x03 \x01(\tR\x04rule\x12\x31\n\x08severity\x18\x04 \x01(\x0e\x32\x15.turnwire.v1.SeverityR\x08severity\x12,\n\x05layer\x18\x05 \x01(\x0e\x32\x16.turnwire.v1.RuleLayerR\x05layer\x12\x12\n\x04path\x18\x06 \x01(\tR\x04path\x12\x14\n\x05value\x18\x07 \x01(\tR\x05value\x12\x1a\n\x08\x65xpected\x18\x08 \x01(\tR\x08\x65xpected\x12\'\n\nsession_id\x18\t \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x16\n\x06source\x18\n \x01(\tR\x06source\x12\x14\n\x05place\x18\x0b \x01(\tR\x05place\"q\n\x16ValidateSessionRequest\x12\'\n\nsession_id\x18\x01 \x01(\tB\x08\xe2\xc7\x18\x04\x08\x01\x10\x01R\tsessionId\x12\x16\n\x06select\x18\x02 \x03(\tR\x06select\x12\x16\n\x06ignore\x18\x03 \x03(\tR\x06ignore\"\xa1\x01\n\x17ValidateSessionResponse\x12\x30\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.turnwire.v1.FindingR\x08\x66indings\x12\x1a\n\x08revision\x18\x02 \x01(\x03R\x08revision\x12\x38\n\x07summary\x18\x03 \x01(\x0b\x32\x1e.turnwire.v1.ValidationSummaryR\x07summary\"\x9e\x01\n\x11ValidationSummary\x12\x18\n\x07\x63hecked\x18\x01 \x01(\x03R\x07\x63hecked\x12\x16\n\x06\x65rrors\x18\x02 \x01(\x03R\x06\x65rrors\x12\x1a\n\x08warnings\x18\x03 \x01(\x03R\x08warnings\x12\x14\n\x05notes\x18\x04 \x01(\x03R\x05notes\x12%\n\x04head\x18\x05 \x01(\x0b\x32\x11.turnwire.v1.HeadR\x04head\"\xb7\x01\n\x17ValidateMessagesRequest\x12\x12\n\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n\x06\x62inary\x18\x02 \x01(\x0cH\x00R\x06\x62inary\x12\x14\n\x04json\x18\x03 \x01(\tH\x00R\x04json\x12\x1b\n\x06stored\x18\x04 \x01(\x08H\x01R\x06stored\x88\x01\x01\x12%\n\x04role\x18\x05 \x01(\x0e\x32\x11.turnwire.v1.RoleR\x04roleB\t\n\x07messageB\t\n\x07_stored\"b\n\x18ValidateMessagesResponse\x12\x14\n\x05index\x18\x01 \x01(\x03R\x05index\x12\x30\n\x08\x66indings\x18\x02 \x03(\x0b\x32\x14.turnwire.v1.FindingR\x08\x66indings2\x96\r\n\x0eSessionService\x12V\n\rGetServerInfo\x12!.turnwire.v1.GetServerInfoRequest\x1a\".turnwire.v1.GetServerInfoResponse\x12V\n\rCreateSession\x12!.turnwire.v1.CreateSessionRequest\x1a\".turnwire.v1.CreateSessionResponse\x12M\n\nGetSession\x12\x1e.turnwire.v1.GetSessionRequest\x1a\x1f.turnwire.v1.GetSessionResponse\x12S\n\x0cListSessions\x12 .turnwire.v1.ListSessionsRequest\x1a!.turnwire.v1.ListSessionsResponse\x12V\n\rUpdateSession\x12!.turnwire.v1.UpdateSessionRequest\x1a\".turnwire.v1.UpdateSessionResponse\x12V\n\rDeleteSession\x12!.turnwire.v1.DeleteSessionRequest\x1a\".turnwire.v1.DeleteSessionResponse\x12P\n\x0b\x46orkSession\x12\x1f.turnwire.v1.ForkSessionRequest\x1a .turnwire.v1.ForkSessionResponse\x12\x41\n\x06\x41ppend\x12\x1a.turnwire.v1.AppendRequest\x1a\x1b.turnwire.v1.AppendResponse\x12W\n\x0c\x41ppendStream\x12 .turnwire.v1.AppendStreamRequest\x1a!.turnwire.v1.AppendStreamResponse(\x01\x30\x01\x12\x43\n\x06Replay\x12\x1a.turnwire.v1.ReplayRequest\x1a\x1b.turnwire.v1.ReplayResponse0\x01\x12O\n\nGetMessage\x12\x1e.turnwire.v1.GetMessageRequest\x1a\x1f.turnwire.v1.GetMessageResponse0\x01\x12R\n\x0bReadEntries\x12\x1f.turnwire.v1.ReadEntriesRequest\x1a .turnwire.v1.ReadEntriesResponse0\x01\x12=\n\x04Tail\x12\x18.turnwire.v1.TailRequest\x1a\x19.turnwire.v1.TailResponse0\x01\x12U\n\x0cMutatePrompt\x12 .turnwire.v1.MutatePromptRequest\x1a!.turnwire.v1.MutatePromptResponse0\x01\x12L\n\tGetPrompt\x12\x1d.turnwire.v1.GetPromptRequest\x1a\x1e.turnwire.v1.GetPromptResponse0\x01\x12P\n\x0bListPrompts\x12\x1f.turnwire.v1.ListPromptsRequest\x1a .turnwire.v1.ListPromptsResponse\x12U\n\x0cRenderPrompt\x12 .turnwire.v1.RenderPromptRequest\x1a!.turnwire.v1.RenderPromptResponse0\x01\x12V\n\rVerifySession\x12!.turnwire.v1.VerifySessionRequest\x1a\".turnwire.v1.VerifySessionResponse\x12^\n\x0fValidateSession\x12#.turnwire.v1.ValidateSessionRequest\x1a$.turnwire.v1.ValidateSessionResponse0\x01\x12\x63\n\x10ValidateMessages\x12$.turnwire.v1.ValidateMessagesRequest\x1a%.turnwire.v1.ValidateMessagesResponse(\x01\x30\x01\x42l\n\x0f\x64\x65v.turnwire.v1P\x01Z&turnwire.dev/go/turnwire/v1;turnwirev1\xa2\x02\x03TWV\xaa\x02\x0bTurnwire.V1\xca\x02\x0bTurnwire\\V1\xea\x02\x0cTurnwire::V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!turnwire/v1/session_service.proto\x12\x0bturnwire.v1\x1a!turnwire/v1/append_requests.proto\x1a!turnwire/v1/prompt_requests.proto\x1a!turnwire/v1/replay_requests.proto\x1a\"turnwire/v1/session_requests.proto\x1a%turnwire/v1/validation_requests.proto\"\x16\n\x14GetServerInfoRequest\"\xb4\x01\n\x15GetServerInfoResponse\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12\x1c\n\tprotocols\x18\x02 \x03(\tR\tprotocols\x12+\n\x06limits\x18\x03 \x01(\x0b\x32\x13.turnwire.v1.LimitsR\x06limits\x12\x1a\n\x08\x66\x65\x61tures\x18\x04 \x03(\tR\x08\x66\x65\x61tures\x12\x1a\n\x08profiles\x18\x05 \x03(\tR\x08profiles\"\x94\x01\n\x06Limits\x12\x1d\n\npart_bytes\x18\x01 \x01(\x03R\tpartBytes\x12#\n\rrequest_bytes\x18\x02 \x01(\x03R\x0crequestBytes\x12%\n\x0e\x61ppend_entries\x18\x03 \x01(\x03R\rappendEntries\x12\x1f\n\x0b\x66rame_bytes\x18\x04 \x01(\x03R\nframeBytes2\x96\r\n\x0eSessionService\x12V\n\rGetServerInfo\x12!.turnwire.v1.GetServerInfoRequest\x1a\".turnwire.v1.GetServerInfoResponse\x12V\n\rCreateSession\x12!.turnwire.v1.CreateSessionRequest\x1a\".turnwire.v1.CreateSessionResponse\x12M\n\nGetSession\x12\x1e.turnwire.v1.GetSessionRequest\x1a\x1f.turnwire.v1.GetSessionResponse\x12S\n\x0cListSessions\x12 .turnwire.v1.ListSessionsRequest\x1a!.turnwire.v1.ListSessionsResponse\x12V\n\rUpdateSession\x12!.turnwire.v1.UpdateSessionRequest\x1a\".turnwire.v1.UpdateSessionResponse\x12V\n\rDeleteSession\x12!.turnwire.v1.DeleteSessionRequest\x1a\".turnwire.v1.DeleteSessionResponse\x12P\n\x0b\x46orkSession\x12\x1f.turnwire.v1.ForkSessionRequest\x1a .turnwire.v1.ForkSessionResponse\x12\x41\n\x06\x41ppend\x12\x1a.turnwire.v1.AppendRequest\x1a\x1b.turnwire.v1.AppendResponse\x12W\n\x0c\x41ppendStream\x12 .turnwire.v1.AppendStreamRequest\x1a!.turnwire.v1.AppendStreamResponse(\x01\x30\x01\x12\x43\n\x06Replay\x12\x1a.turnwire.v1.ReplayRequest\x1a\x1b.turnwire.v1.ReplayResponse0\x01\x12O\n\nGetMessage\x12\x1e.turnwire.v1.GetMessageRequest\x1a\x1f.turnwire.v1.GetMessageResponse0\x01\x12R\n\x0bReadEntries\x12\x1f.turnwire.v1.ReadEntriesRequest\x1a .turnwire.v1.ReadEntriesResponse0\x01\x12=\n\x04Tail\x12\x18.turnwire.v1.TailRequest\x1a\x19.turnwire.v1.TailResponse0\x01\x12U\n\x0cMutatePrompt\x12 .turnwire.v1.MutatePromptRequest\x1a!.turnwire.v1.MutatePromptResponse0\x01\x12L\n\tGetPrompt\x12\x1d.turnwire.v1.GetPromptRequest\x1a\x1e.turnwire.v1.GetPromptResponse0\x01\x12P\n\x0bListPrompts\x12\x1f.turnwire.v1.ListPromptsRequest\x1a .turnwire.v1.ListPromptsResponse\x12U\n\x0cRenderPrompt\x12 .turnwire.v1.RenderPromptRequest\x1a!.turnwire.v1.RenderPromptResponse0\x01\x12V\n\rVerifySession\x12!.turnwire.v1.VerifySessionRequest\x1a\".turnwire.v1.VerifySessionResponse\x12^\n\x0fValidateSession\x12#.turnwire.v1.ValidateSessionRequest\x1a$.turnwire.v1.ValidateSessionResponse0\x01\x12\x63\n\x10ValidateMessages\x12$.turnwire.v1.ValidateMessagesRequest\x1a%.turnwire.v1.ValidateMessagesResponse(\x01\x30\x01\x42l\n\x0f\x64\x65v.turnwire.v1P\x01Z&turnwire.dev/go/turnwire/v1;turnwirev1\xa2\x02\x03TWV\xaa\x02\x0bTurnwire.V1\xca\x02\x0bTurnwire\\V1\xea\x02\x0cTurnwire::V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,192 +37,12 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'turnwire.v1.session_service
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.turnwire.v1P\001Z&turnwire.dev/go/turnwire/v1;turnwirev1\242\002\003TWV\252\002\013Turnwire.V1\312\002\013Turnwire\\V1\352\002\014Turnwire::V1'
-  _globals['_CREATESESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_CREATESESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_CREATESESSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_CREATESESSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_GETSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_GETSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_SESSIONFILTER_LABELSENTRY']._loaded_options = None
-  _globals['_SESSIONFILTER_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_SESSIONFILTER'].fields_by_name['parent_session_id']._loaded_options = None
-  _globals['_SESSIONFILTER'].fields_by_name['parent_session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_UPDATESESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_UPDATESESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_UPDATESESSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_UPDATESESSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_DELETESESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_DELETESESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_DELETESESSIONRESPONSE'].fields_by_name['session_ids']._loaded_options = None
-  _globals['_DELETESESSIONRESPONSE'].fields_by_name['session_ids']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['new_session_id']._loaded_options = None
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['new_session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_FORKSESSIONREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_APPENDREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_APPENDREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_APPENDREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_APPENDREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_APPENDRESULT'].fields_by_name['part_ids']._loaded_options = None
-  _globals['_APPENDRESULT'].fields_by_name['part_ids']._serialized_options = b'\342\307\030\002\010\004'
-  _globals['_REFUSAL'].fields_by_name['code']._loaded_options = None
-  _globals['_REFUSAL'].fields_by_name['code']._serialized_options = b'\202\310\030)a gRPC status code, written by the server'
-  _globals['_REPLAYREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_REPLAYREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_MESSAGERANGE'].fields_by_name['from_id']._loaded_options = None
-  _globals['_MESSAGERANGE'].fields_by_name['from_id']._serialized_options = b'\342\307\030\002\010\003'
-  _globals['_MESSAGERANGE'].fields_by_name['to_id']._loaded_options = None
-  _globals['_MESSAGERANGE'].fields_by_name['to_id']._serialized_options = b'\342\307\030\002\010\003'
-  _globals['_MOREPARTS'].fields_by_name['message_id']._loaded_options = None
-  _globals['_MOREPARTS'].fields_by_name['message_id']._serialized_options = b'\342\307\030\002\010\003'
-  _globals['_GETMESSAGEREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_GETMESSAGEREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_GETMESSAGEREQUEST'].fields_by_name['message_id']._loaded_options = None
-  _globals['_GETMESSAGEREQUEST'].fields_by_name['message_id']._serialized_options = b'\342\307\030\002\010\003'
-  _globals['_READENTRIESREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_READENTRIESREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_TAILREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_TAILREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['turn_id']._loaded_options = None
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['turn_id']._serialized_options = b'\342\307\030\002\010\002'
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['base_prompt_id']._loaded_options = None
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['base_prompt_id']._serialized_options = b'\342\307\030\002\010\005'
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_MUTATEPROMPTREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_GETPROMPTREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_GETPROMPTREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_GETPROMPTREQUEST'].fields_by_name['prompt_id']._loaded_options = None
-  _globals['_GETPROMPTREQUEST'].fields_by_name['prompt_id']._serialized_options = b'\342\307\030\002\010\005'
-  _globals['_LISTPROMPTSREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_LISTPROMPTSREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_LISTPROMPTSREQUEST'].fields_by_name['turn_id']._loaded_options = None
-  _globals['_LISTPROMPTSREQUEST'].fields_by_name['turn_id']._serialized_options = b'\342\307\030\002\010\002'
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['turn_id']._loaded_options = None
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['turn_id']._serialized_options = b'\342\307\030\002\010\002'
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['prompt_id']._loaded_options = None
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['prompt_id']._serialized_options = b'\342\307\030\002\010\005'
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['request_id']._loaded_options = None
-  _globals['_RENDERPROMPTREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\310\030\001'
-  _globals['_VERIFYSESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_VERIFYSESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_FINDING'].fields_by_name['session_id']._loaded_options = None
-  _globals['_FINDING'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_VALIDATESESSIONREQUEST'].fields_by_name['session_id']._loaded_options = None
-  _globals['_VALIDATESESSIONREQUEST'].fields_by_name['session_id']._serialized_options = b'\342\307\030\004\010\001\020\001'
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=378
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=400
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=403
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=583
-  _globals['_LIMITS']._serialized_start=586
-  _globals['_LIMITS']._serialized_end=734
-  _globals['_CREATESESSIONREQUEST']._serialized_start=737
-  _globals['_CREATESESSIONREQUEST']._serialized_end=921
-  _globals['_CREATESESSIONRESPONSE']._serialized_start=923
-  _globals['_CREATESESSIONRESPONSE']._serialized_end=994
-  _globals['_GETSESSIONREQUEST']._serialized_start=996
-  _globals['_GETSESSIONREQUEST']._serialized_end=1056
-  _globals['_GETSESSIONRESPONSE']._serialized_start=1058
-  _globals['_GETSESSIONRESPONSE']._serialized_end=1126
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=1129
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1262
-  _globals['_SESSIONFILTER']._serialized_start=1265
-  _globals['_SESSIONFILTER']._serialized_end=1713
-  _globals['_SESSIONFILTER_LABELSENTRY']._serialized_start=1607
-  _globals['_SESSIONFILTER_LABELSENTRY']._serialized_end=1664
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1715
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1827
-  _globals['_UPDATESESSIONREQUEST']._serialized_start=1830
-  _globals['_UPDATESESSIONREQUEST']._serialized_end=2147
-  _globals['_UPDATESESSIONRESPONSE']._serialized_start=2149
-  _globals['_UPDATESESSIONRESPONSE']._serialized_end=2220
-  _globals['_DELETESESSIONREQUEST']._serialized_start=2222
-  _globals['_DELETESESSIONREQUEST']._serialized_end=2328
-  _globals['_DELETESESSIONRESPONSE']._serialized_start=2330
-  _globals['_DELETESESSIONRESPONSE']._serialized_end=2396
-  _globals['_FORKSESSIONREQUEST']._serialized_start=2399
-  _globals['_FORKSESSIONREQUEST']._serialized_end=2648
-  _globals['_FORKSESSIONRESPONSE']._serialized_start=2650
-  _globals['_FORKSESSIONRESPONSE']._serialized_end=2719
-  _globals['_APPENDREQUEST']._serialized_start=2722
-  _globals['_APPENDREQUEST']._serialized_end=3014
-  _globals['_ENTRYINPUT']._serialized_start=3017
-  _globals['_ENTRYINPUT']._serialized_end=3754
-  _globals['_APPENDRESPONSE']._serialized_start=3757
-  _globals['_APPENDRESPONSE']._serialized_end=3891
-  _globals['_APPENDRESULT']._serialized_start=3893
-  _globals['_APPENDRESULT']._serialized_end=4014
-  _globals['_APPENDSTREAMREQUEST']._serialized_start=4016
-  _globals['_APPENDSTREAMREQUEST']._serialized_end=4089
-  _globals['_APPENDSTREAMRESPONSE']._serialized_start=4092
-  _globals['_APPENDSTREAMRESPONSE']._serialized_end=4230
-  _globals['_REFUSAL']._serialized_start=4232
-  _globals['_REFUSAL']._serialized_end=4358
-  _globals['_REPLAYREQUEST']._serialized_start=4361
-  _globals['_REPLAYREQUEST']._serialized_end=4602
-  _globals['_MESSAGERANGE']._serialized_start=4604
-  _globals['_MESSAGERANGE']._serialized_end=4712
-  _globals['_REPLAYRESPONSE']._serialized_start=4714
-  _globals['_REPLAYRESPONSE']._serialized_end=4781
-  _globals['_HISTORYFRAME']._serialized_start=4784
-  _globals['_HISTORYFRAME']._serialized_end=5091
-  _globals['_MOREPARTS']._serialized_start=5093
-  _globals['_MOREPARTS']._serialized_end=5190
-  _globals['_GETMESSAGEREQUEST']._serialized_start=5193
-  _globals['_GETMESSAGEREQUEST']._serialized_end=5379
-  _globals['_GETMESSAGERESPONSE']._serialized_start=5381
-  _globals['_GETMESSAGERESPONSE']._serialized_end=5452
-  _globals['_READENTRIESREQUEST']._serialized_start=5455
-  _globals['_READENTRIESREQUEST']._serialized_end=5607
-  _globals['_READENTRIESRESPONSE']._serialized_start=5609
-  _globals['_READENTRIESRESPONSE']._serialized_end=5676
-  _globals['_TAILREQUEST']._serialized_start=5678
-  _globals['_TAILREQUEST']._serialized_end=5771
-  _globals['_TAILRESPONSE']._serialized_start=5773
-  _globals['_TAILRESPONSE']._serialized_end=5881
-  _globals['_MUTATEPROMPTREQUEST']._serialized_start=5884
-  _globals['_MUTATEPROMPTREQUEST']._serialized_end=6289
-  _globals['_MUTATEPROMPTRESPONSE']._serialized_start=6291
-  _globals['_MUTATEPROMPTRESPONSE']._serialized_end=6403
-  _globals['_PROMPTCHUNK']._serialized_start=6405
-  _globals['_PROMPTCHUNK']._serialized_end=6495
-  _globals['_PROMPTEND']._serialized_start=6498
-  _globals['_PROMPTEND']._serialized_end=6772
-  _globals['_GETPROMPTREQUEST']._serialized_start=6774
-  _globals['_GETPROMPTREQUEST']._serialized_end=6870
-  _globals['_GETPROMPTRESPONSE']._serialized_start=6872
-  _globals['_GETPROMPTRESPONSE']._serialized_end=6981
-  _globals['_LISTPROMPTSREQUEST']._serialized_start=6984
-  _globals['_LISTPROMPTSREQUEST']._serialized_end=7155
-  _globals['_LISTPROMPTSRESPONSE']._serialized_start=7157
-  _globals['_LISTPROMPTSRESPONSE']._serialized_end=7271
-  _globals['_RENDERPROMPTREQUEST']._serialized_start=7274
-  _globals['_RENDERPROMPTREQUEST']._serialized_end=7774
-  _globals['_RENDERPROMPTRESPONSE']._serialized_start=7777
-  _globals['_RENDERPROMPTRESPONSE']._serialized_end=7914
-  _globals['_RENDEREND']._serialized_start=7917
-  _globals['_RENDEREND']._serialized_end=8160
-  _globals['_VERIFYSESSIONREQUEST']._serialized_start=8162
-  _globals['_VERIFYSESSIONREQUEST']._serialized_end=8225
-  _globals['_VERIFYSESSIONRESPONSE']._serialized_start=8228
-  _globals['_VERIFYSESSIONRESPONSE']._serialized_end=8388
-  _globals['_FINDING']._serialized_start=8391
-  _globals['_FINDING']._serialized_end=8722
-  _globals['_VALIDATESESSIONREQUEST']._serialized_start=8724
-  _globals['_VALIDATESESSIONREQUEST']._serialized_end=8837
-  _globals['_VALIDATESESSIONRESPONSE']._serialized_start=8840
-  _globals['_VALIDATESESSIONRESPONSE']._serialized_end=9001
-  _globals['_VALIDATIONSUMMARY']._serialized_start=9004
-  _globals['_VALIDATIONSUMMARY']._serialized_end=9162
-  _globals['_VALIDATEMESSAGESREQUEST']._serialized_start=9165
-  _globals['_VALIDATEMESSAGESREQUEST']._serialized_end=9348
-  _globals['_VALIDATEMESSAGESRESPONSE']._serialized_start=9350
-  _globals['_VALIDATEMESSAGESRESPONSE']._serialized_end=9448
-  _globals['_SESSIONSERVICE']._serialized_start=9451
-  _globals['_SESSIONSERVICE']._serialized_end=11137
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=230
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=252
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=255
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=435
+  _globals['_LIMITS']._serialized_start=438
+  _globals['_LIMITS']._serialized_end=586
+  _globals['_SESSIONSERVICE']._serialized_start=589
+  _globals['_SESSIONSERVICE']._serialized_end=2275
 # @@protoc_insertion_point(module_scope)

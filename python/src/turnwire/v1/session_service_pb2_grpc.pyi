@@ -5,7 +5,12 @@ isort:skip_file
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from turnwire.v1 import append_requests_pb2 as _append_requests_pb2
+from turnwire.v1 import prompt_requests_pb2 as _prompt_requests_pb2
+from turnwire.v1 import replay_requests_pb2 as _replay_requests_pb2
+from turnwire.v1 import session_requests_pb2 as _session_requests_pb2
 from turnwire.v1 import session_service_pb2 as _session_service_pb2
+from turnwire.v1 import validation_requests_pb2 as _validation_requests_pb2
 import abc as _abc_1
 
 
@@ -23,29 +28,29 @@ class SessionServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetServerInfoRequest, _session_service_pb2.GetServerInfoResponse]
     """Tells the server's version, limits and features. Needs no session."""
-    CreateSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CreateSessionRequest, _session_service_pb2.CreateSessionResponse]
+    CreateSession: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.CreateSessionRequest, _session_requests_pb2.CreateSessionResponse]
     """Creates a session; its properties are revision 1. SESSION_ALREADY_EXISTS when the id is taken."""
-    GetSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.GetSessionRequest, _session_service_pb2.GetSessionResponse]
+    GetSession: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.GetSessionRequest, _session_requests_pb2.GetSessionResponse]
     """Returns a session without its messages."""
-    ListSessions: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListSessionsRequest, _session_service_pb2.ListSessionsResponse]
+    ListSessions: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.ListSessionsRequest, _session_requests_pb2.ListSessionsResponse]
     """Lists sessions by the time of the last recorded entry, newest first, then by id. A page token goes on where the
     page ended; a session that is written meanwhile moves to the front and can be seen twice or, if it had not been
     reached, not at all. A session whose properties are damaged is listed with empty ones; GetSession says CORRUPT_DATA.
     """
-    UpdateSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.UpdateSessionRequest, _session_service_pb2.UpdateSessionResponse]
+    UpdateSession: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.UpdateSessionRequest, _session_requests_pb2.UpdateSessionResponse]
     """Changes properties of a session, by a mask. Appends one entry with the properties as they then are."""
-    DeleteSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.DeleteSessionRequest, _session_service_pb2.DeleteSessionResponse]
+    DeleteSession: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.DeleteSessionRequest, _session_requests_pb2.DeleteSessionResponse]
     """Deletes a session for good and leaves a tombstone: every later call on its id is SESSION_DELETED. Children and
     forks stay unless asked for. It takes no request id, since none outlives the session: SESSION_DELETED on a retry
     says that the first try went through.
     """
-    ForkSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ForkSessionRequest, _session_service_pb2.ForkSessionResponse]
+    ForkSession: _aio.UnaryUnaryMultiCallable[_session_requests_pb2.ForkSessionRequest, _session_requests_pb2.ForkSessionResponse]
     """Copies the entries 1 to a revision, inclusive, into a new session, in one transaction.
      - Revisions, and all ids inside the session, stay equal; recorded times too.
      - Revision 1 of the fork names the parent, so that the digests differ from revision 1 on.
      - Replay of the fork equals replay of the parent at that revision.
     """
-    Append: _aio.UnaryUnaryMultiCallable[_session_service_pb2.AppendRequest, _session_service_pb2.AppendResponse]
+    Append: _aio.UnaryUnaryMultiCallable[_append_requests_pb2.AppendRequest, _append_requests_pb2.AppendResponse]
     """Appends entries to a session: the only way in.
      - Atomic: when the reply comes all entries are durable; after an error none are there.
      - Ordered: the entries get the next revisions, dense and in the order of the request.
@@ -56,38 +61,38 @@ class SessionServiceStub:
        {entries: [assistant]} begins the answer, {entries: [delta]} streams it, {entries: [assistant without parts]}
        finishes it.
     """
-    AppendStream: _aio.StreamStreamMultiCallable[_session_service_pb2.AppendStreamRequest, _session_service_pb2.AppendStreamResponse]
+    AppendStream: _aio.StreamStreamMultiCallable[_append_requests_pb2.AppendStreamRequest, _append_requests_pb2.AppendStreamResponse]
     """Append for many sessions on one stream. Requests may be sent without waiting; replies come in the order of the
     requests. A refused request is answered with its status and does not end the stream.
     """
-    Replay: _aio.UnaryStreamMultiCallable[_session_service_pb2.ReplayRequest, _session_service_pb2.ReplayResponse]
+    Replay: _aio.UnaryStreamMultiCallable[_replay_requests_pb2.ReplayRequest, _replay_requests_pb2.ReplayResponse]
     """Streams the folded history at a revision: each turn once, before the first message that uses it; each message's
     header with its first parts, then further parts; at the end the head. No response is larger than 1 MiB plus one
     part.
     """
-    GetMessage: _aio.UnaryStreamMultiCallable[_session_service_pb2.GetMessageRequest, _session_service_pb2.GetMessageResponse]
+    GetMessage: _aio.UnaryStreamMultiCallable[_replay_requests_pb2.GetMessageRequest, _replay_requests_pb2.GetMessageResponse]
     """Streams one message as a replay of it alone: its turn, its header with its first parts, further parts, the summary
     if asked for, and the head.
     """
-    ReadEntries: _aio.UnaryStreamMultiCallable[_session_service_pb2.ReadEntriesRequest, _session_service_pb2.ReadEntriesResponse]
+    ReadEntries: _aio.UnaryStreamMultiCallable[_replay_requests_pb2.ReadEntriesRequest, _replay_requests_pb2.ReadEntriesResponse]
     """Streams raw entries of a range of revisions. A response is closed at about 1 MiB, but an entry is never split: one
     put of a large message makes a response as large, so that a client must take what GetServerInfo says of requests.
     """
-    Tail: _aio.UnaryStreamMultiCallable[_session_service_pb2.TailRequest, _session_service_pb2.TailResponse]
+    Tail: _aio.UnaryStreamMultiCallable[_replay_requests_pb2.TailRequest, _replay_requests_pb2.TailResponse]
     """Streams the entries after a revision, says when it has caught up, then goes on live with whatever any process
     writes. A client that was cut off goes on from the last revision it saw. Ends with SESSION_DELETED when the session
     is deleted. A slow reader slows no writer. Responses are sized as those of ReadEntries.
     """
-    MutatePrompt: _aio.UnaryStreamMultiCallable[_session_service_pb2.MutatePromptRequest, _session_service_pb2.MutatePromptResponse]
+    MutatePrompt: _aio.UnaryStreamMultiCallable[_prompt_requests_pb2.MutatePromptRequest, _prompt_requests_pb2.MutatePromptResponse]
     """Computes a prompt: assembles the history for a turn (or takes the prompt of an earlier record), applies mutations,
     and, unless it is a dry run, records what it was computed from as one entry. The history never changes. The items
     come in responses of at most 1 MiB plus one part; the last response has the end.
     """
-    GetPrompt: _aio.UnaryStreamMultiCallable[_session_service_pb2.GetPromptRequest, _session_service_pb2.GetPromptResponse]
+    GetPrompt: _aio.UnaryStreamMultiCallable[_prompt_requests_pb2.GetPromptRequest, _prompt_requests_pb2.GetPromptResponse]
     """Computes the prompt of a record again, by the record's own version of the rules, and says whether its digest holds."""
-    ListPrompts: _aio.UnaryUnaryMultiCallable[_session_service_pb2.ListPromptsRequest, _session_service_pb2.ListPromptsResponse]
+    ListPrompts: _aio.UnaryUnaryMultiCallable[_prompt_requests_pb2.ListPromptsRequest, _prompt_requests_pb2.ListPromptsResponse]
     """Lists the prompt records of a session in the order of the log."""
-    RenderPrompt: _aio.UnaryStreamMultiCallable[_session_service_pb2.RenderPromptRequest, _session_service_pb2.RenderPromptResponse]
+    RenderPrompt: _aio.UnaryStreamMultiCallable[_prompt_requests_pb2.RenderPromptRequest, _prompt_requests_pb2.RenderPromptResponse]
     """Renders a prompt as the body of a provider's own request: the prompt made acceptable to that provider, as compact
     JSON text. Equal input gives equal bytes.
      - History, record and mutations stay as they are; what is sent otherwise than it is stored is named.
@@ -96,16 +101,16 @@ class SessionServiceStub:
        and the SHA-256 of the body. An equal rendering writes none.
      - The body comes in responses of at most 1 MiB, then the changes; the last response has the end.
     """
-    VerifySession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifySessionRequest, _session_service_pb2.VerifySessionResponse]
+    VerifySession: _aio.UnaryUnaryMultiCallable[_validation_requests_pb2.VerifySessionRequest, _validation_requests_pb2.VerifySessionResponse]
     """Computes the digests of a session's log again and compares them with those that are stored."""
-    ValidateSession: _aio.UnaryStreamMultiCallable[_session_service_pb2.ValidateSessionRequest, _session_service_pb2.ValidateSessionResponse]
+    ValidateSession: _aio.UnaryStreamMultiCallable[_validation_requests_pb2.ValidateSessionRequest, _validation_requests_pb2.ValidateSessionResponse]
     """Checks a session up to its head against all rules: each entry by itself, the entries among each other, the bytes.
      - Damage is a finding and no error; what lies behind it is read as far as it can be.
      - The session is read once and in order; memory stays bounded however long it is.
      - Findings show values, cut short: they are the caller's own data.
      - Responses come while it goes on, with or without findings; the last one has the summary.
     """
-    ValidateMessages: _aio.StreamStreamMultiCallable[_session_service_pb2.ValidateMessagesRequest, _session_service_pb2.ValidateMessagesResponse]
+    ValidateMessages: _aio.StreamStreamMultiCallable[_validation_requests_pb2.ValidateMessagesRequest, _validation_requests_pb2.ValidateMessagesResponse]
     """Checks messages that the caller sends, each by itself: of any type of the schema, in binary or as ProtoJSON.
      - One response for each request, in their order; nothing is stored, and no session is looked at.
      - What is no message of its type, or of a type that this server does not know, is a finding and ends nothing.
@@ -130,25 +135,25 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def CreateSession(
         self,
-        request: _session_service_pb2.CreateSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.CreateSessionRequest, _abc.Awaitable[_session_service_pb2.CreateSessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.CreateSessionResponse]:
+        request: _session_requests_pb2.CreateSessionRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.CreateSessionRequest, _abc.Awaitable[_session_requests_pb2.CreateSessionResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.CreateSessionResponse]:
         """Creates a session; its properties are revision 1. SESSION_ALREADY_EXISTS when the id is taken."""
 
     @_abc_1.abstractmethod
     def GetSession(
         self,
-        request: _session_service_pb2.GetSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.GetSessionRequest, _abc.Awaitable[_session_service_pb2.GetSessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.GetSessionResponse]:
+        request: _session_requests_pb2.GetSessionRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.GetSessionRequest, _abc.Awaitable[_session_requests_pb2.GetSessionResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.GetSessionResponse]:
         """Returns a session without its messages."""
 
     @_abc_1.abstractmethod
     def ListSessions(
         self,
-        request: _session_service_pb2.ListSessionsRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ListSessionsRequest, _abc.Awaitable[_session_service_pb2.ListSessionsResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.ListSessionsResponse]:
+        request: _session_requests_pb2.ListSessionsRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.ListSessionsRequest, _abc.Awaitable[_session_requests_pb2.ListSessionsResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.ListSessionsResponse]:
         """Lists sessions by the time of the last recorded entry, newest first, then by id. A page token goes on where the
         page ended; a session that is written meanwhile moves to the front and can be seen twice or, if it had not been
         reached, not at all. A session whose properties are damaged is listed with empty ones; GetSession says CORRUPT_DATA.
@@ -157,17 +162,17 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def UpdateSession(
         self,
-        request: _session_service_pb2.UpdateSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.UpdateSessionRequest, _abc.Awaitable[_session_service_pb2.UpdateSessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.UpdateSessionResponse]:
+        request: _session_requests_pb2.UpdateSessionRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.UpdateSessionRequest, _abc.Awaitable[_session_requests_pb2.UpdateSessionResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.UpdateSessionResponse]:
         """Changes properties of a session, by a mask. Appends one entry with the properties as they then are."""
 
     @_abc_1.abstractmethod
     def DeleteSession(
         self,
-        request: _session_service_pb2.DeleteSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.DeleteSessionRequest, _abc.Awaitable[_session_service_pb2.DeleteSessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.DeleteSessionResponse]:
+        request: _session_requests_pb2.DeleteSessionRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.DeleteSessionRequest, _abc.Awaitable[_session_requests_pb2.DeleteSessionResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.DeleteSessionResponse]:
         """Deletes a session for good and leaves a tombstone: every later call on its id is SESSION_DELETED. Children and
         forks stay unless asked for. It takes no request id, since none outlives the session: SESSION_DELETED on a retry
         says that the first try went through.
@@ -176,9 +181,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ForkSession(
         self,
-        request: _session_service_pb2.ForkSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ForkSessionRequest, _abc.Awaitable[_session_service_pb2.ForkSessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.ForkSessionResponse]:
+        request: _session_requests_pb2.ForkSessionRequest,
+        context: _aio.ServicerContext[_session_requests_pb2.ForkSessionRequest, _abc.Awaitable[_session_requests_pb2.ForkSessionResponse]],
+    ) -> _abc.Awaitable[_session_requests_pb2.ForkSessionResponse]:
         """Copies the entries 1 to a revision, inclusive, into a new session, in one transaction.
          - Revisions, and all ids inside the session, stay equal; recorded times too.
          - Revision 1 of the fork names the parent, so that the digests differ from revision 1 on.
@@ -188,9 +193,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Append(
         self,
-        request: _session_service_pb2.AppendRequest,
-        context: _aio.ServicerContext[_session_service_pb2.AppendRequest, _abc.Awaitable[_session_service_pb2.AppendResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.AppendResponse]:
+        request: _append_requests_pb2.AppendRequest,
+        context: _aio.ServicerContext[_append_requests_pb2.AppendRequest, _abc.Awaitable[_append_requests_pb2.AppendResponse]],
+    ) -> _abc.Awaitable[_append_requests_pb2.AppendResponse]:
         """Appends entries to a session: the only way in.
          - Atomic: when the reply comes all entries are durable; after an error none are there.
          - Ordered: the entries get the next revisions, dense and in the order of the request.
@@ -205,9 +210,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def AppendStream(
         self,
-        request_iterator: _abc.AsyncIterator[_session_service_pb2.AppendStreamRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_session_service_pb2.AppendStreamRequest], _abc.AsyncIterator[_session_service_pb2.AppendStreamResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.AppendStreamResponse]:
+        request_iterator: _abc.AsyncIterator[_append_requests_pb2.AppendStreamRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_append_requests_pb2.AppendStreamRequest], _abc.AsyncIterator[_append_requests_pb2.AppendStreamResponse]],
+    ) -> _abc.AsyncIterator[_append_requests_pb2.AppendStreamResponse]:
         """Append for many sessions on one stream. Requests may be sent without waiting; replies come in the order of the
         requests. A refused request is answered with its status and does not end the stream.
         """
@@ -215,9 +220,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Replay(
         self,
-        request: _session_service_pb2.ReplayRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ReplayRequest, _abc.AsyncIterator[_session_service_pb2.ReplayResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.ReplayResponse]:
+        request: _replay_requests_pb2.ReplayRequest,
+        context: _aio.ServicerContext[_replay_requests_pb2.ReplayRequest, _abc.AsyncIterator[_replay_requests_pb2.ReplayResponse]],
+    ) -> _abc.AsyncIterator[_replay_requests_pb2.ReplayResponse]:
         """Streams the folded history at a revision: each turn once, before the first message that uses it; each message's
         header with its first parts, then further parts; at the end the head. No response is larger than 1 MiB plus one
         part.
@@ -226,9 +231,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def GetMessage(
         self,
-        request: _session_service_pb2.GetMessageRequest,
-        context: _aio.ServicerContext[_session_service_pb2.GetMessageRequest, _abc.AsyncIterator[_session_service_pb2.GetMessageResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.GetMessageResponse]:
+        request: _replay_requests_pb2.GetMessageRequest,
+        context: _aio.ServicerContext[_replay_requests_pb2.GetMessageRequest, _abc.AsyncIterator[_replay_requests_pb2.GetMessageResponse]],
+    ) -> _abc.AsyncIterator[_replay_requests_pb2.GetMessageResponse]:
         """Streams one message as a replay of it alone: its turn, its header with its first parts, further parts, the summary
         if asked for, and the head.
         """
@@ -236,9 +241,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ReadEntries(
         self,
-        request: _session_service_pb2.ReadEntriesRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ReadEntriesRequest, _abc.AsyncIterator[_session_service_pb2.ReadEntriesResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.ReadEntriesResponse]:
+        request: _replay_requests_pb2.ReadEntriesRequest,
+        context: _aio.ServicerContext[_replay_requests_pb2.ReadEntriesRequest, _abc.AsyncIterator[_replay_requests_pb2.ReadEntriesResponse]],
+    ) -> _abc.AsyncIterator[_replay_requests_pb2.ReadEntriesResponse]:
         """Streams raw entries of a range of revisions. A response is closed at about 1 MiB, but an entry is never split: one
         put of a large message makes a response as large, so that a client must take what GetServerInfo says of requests.
         """
@@ -246,9 +251,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def Tail(
         self,
-        request: _session_service_pb2.TailRequest,
-        context: _aio.ServicerContext[_session_service_pb2.TailRequest, _abc.AsyncIterator[_session_service_pb2.TailResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.TailResponse]:
+        request: _replay_requests_pb2.TailRequest,
+        context: _aio.ServicerContext[_replay_requests_pb2.TailRequest, _abc.AsyncIterator[_replay_requests_pb2.TailResponse]],
+    ) -> _abc.AsyncIterator[_replay_requests_pb2.TailResponse]:
         """Streams the entries after a revision, says when it has caught up, then goes on live with whatever any process
         writes. A client that was cut off goes on from the last revision it saw. Ends with SESSION_DELETED when the session
         is deleted. A slow reader slows no writer. Responses are sized as those of ReadEntries.
@@ -257,9 +262,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def MutatePrompt(
         self,
-        request: _session_service_pb2.MutatePromptRequest,
-        context: _aio.ServicerContext[_session_service_pb2.MutatePromptRequest, _abc.AsyncIterator[_session_service_pb2.MutatePromptResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.MutatePromptResponse]:
+        request: _prompt_requests_pb2.MutatePromptRequest,
+        context: _aio.ServicerContext[_prompt_requests_pb2.MutatePromptRequest, _abc.AsyncIterator[_prompt_requests_pb2.MutatePromptResponse]],
+    ) -> _abc.AsyncIterator[_prompt_requests_pb2.MutatePromptResponse]:
         """Computes a prompt: assembles the history for a turn (or takes the prompt of an earlier record), applies mutations,
         and, unless it is a dry run, records what it was computed from as one entry. The history never changes. The items
         come in responses of at most 1 MiB plus one part; the last response has the end.
@@ -268,25 +273,25 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def GetPrompt(
         self,
-        request: _session_service_pb2.GetPromptRequest,
-        context: _aio.ServicerContext[_session_service_pb2.GetPromptRequest, _abc.AsyncIterator[_session_service_pb2.GetPromptResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.GetPromptResponse]:
+        request: _prompt_requests_pb2.GetPromptRequest,
+        context: _aio.ServicerContext[_prompt_requests_pb2.GetPromptRequest, _abc.AsyncIterator[_prompt_requests_pb2.GetPromptResponse]],
+    ) -> _abc.AsyncIterator[_prompt_requests_pb2.GetPromptResponse]:
         """Computes the prompt of a record again, by the record's own version of the rules, and says whether its digest holds."""
 
     @_abc_1.abstractmethod
     def ListPrompts(
         self,
-        request: _session_service_pb2.ListPromptsRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ListPromptsRequest, _abc.Awaitable[_session_service_pb2.ListPromptsResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.ListPromptsResponse]:
+        request: _prompt_requests_pb2.ListPromptsRequest,
+        context: _aio.ServicerContext[_prompt_requests_pb2.ListPromptsRequest, _abc.Awaitable[_prompt_requests_pb2.ListPromptsResponse]],
+    ) -> _abc.Awaitable[_prompt_requests_pb2.ListPromptsResponse]:
         """Lists the prompt records of a session in the order of the log."""
 
     @_abc_1.abstractmethod
     def RenderPrompt(
         self,
-        request: _session_service_pb2.RenderPromptRequest,
-        context: _aio.ServicerContext[_session_service_pb2.RenderPromptRequest, _abc.AsyncIterator[_session_service_pb2.RenderPromptResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.RenderPromptResponse]:
+        request: _prompt_requests_pb2.RenderPromptRequest,
+        context: _aio.ServicerContext[_prompt_requests_pb2.RenderPromptRequest, _abc.AsyncIterator[_prompt_requests_pb2.RenderPromptResponse]],
+    ) -> _abc.AsyncIterator[_prompt_requests_pb2.RenderPromptResponse]:
         """Renders a prompt as the body of a provider's own request: the prompt made acceptable to that provider, as compact
         JSON text. Equal input gives equal bytes.
          - History, record and mutations stay as they are; what is sent otherwise than it is stored is named.
@@ -299,17 +304,17 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def VerifySession(
         self,
-        request: _session_service_pb2.VerifySessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.VerifySessionRequest, _abc.Awaitable[_session_service_pb2.VerifySessionResponse]],
-    ) -> _abc.Awaitable[_session_service_pb2.VerifySessionResponse]:
+        request: _validation_requests_pb2.VerifySessionRequest,
+        context: _aio.ServicerContext[_validation_requests_pb2.VerifySessionRequest, _abc.Awaitable[_validation_requests_pb2.VerifySessionResponse]],
+    ) -> _abc.Awaitable[_validation_requests_pb2.VerifySessionResponse]:
         """Computes the digests of a session's log again and compares them with those that are stored."""
 
     @_abc_1.abstractmethod
     def ValidateSession(
         self,
-        request: _session_service_pb2.ValidateSessionRequest,
-        context: _aio.ServicerContext[_session_service_pb2.ValidateSessionRequest, _abc.AsyncIterator[_session_service_pb2.ValidateSessionResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.ValidateSessionResponse]:
+        request: _validation_requests_pb2.ValidateSessionRequest,
+        context: _aio.ServicerContext[_validation_requests_pb2.ValidateSessionRequest, _abc.AsyncIterator[_validation_requests_pb2.ValidateSessionResponse]],
+    ) -> _abc.AsyncIterator[_validation_requests_pb2.ValidateSessionResponse]:
         """Checks a session up to its head against all rules: each entry by itself, the entries among each other, the bytes.
          - Damage is a finding and no error; what lies behind it is read as far as it can be.
          - The session is read once and in order; memory stays bounded however long it is.
@@ -320,9 +325,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def ValidateMessages(
         self,
-        request_iterator: _abc.AsyncIterator[_session_service_pb2.ValidateMessagesRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_session_service_pb2.ValidateMessagesRequest], _abc.AsyncIterator[_session_service_pb2.ValidateMessagesResponse]],
-    ) -> _abc.AsyncIterator[_session_service_pb2.ValidateMessagesResponse]:
+        request_iterator: _abc.AsyncIterator[_validation_requests_pb2.ValidateMessagesRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_validation_requests_pb2.ValidateMessagesRequest], _abc.AsyncIterator[_validation_requests_pb2.ValidateMessagesResponse]],
+    ) -> _abc.AsyncIterator[_validation_requests_pb2.ValidateMessagesResponse]:
         """Checks messages that the caller sends, each by itself: of any type of the schema, in binary or as ProtoJSON.
          - One response for each request, in their order; nothing is stored, and no session is looked at.
          - What is no message of its type, or of a type that this server does not know, is a finding and ends nothing.
