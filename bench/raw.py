@@ -1,4 +1,7 @@
-"""The limit of everything that is stored: SQLite itself, with the settings of the embedded store and one table."""
+"""The limit of everything that is stored: SQLite itself, with the embedded store's file, durability and one table.
+
+What else the store sets is its own doing. Of that, when the WAL is copied back counts most; ``wal_pages`` sets it here.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,13 @@ from bench.rounds import Round
 class Raw:
     """A file of rows that are bytes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wal_pages: int | None = None) -> None:
+        """``wal_pages``: those from which on a commit copies the WAL back; None: as SQLite has it."""
         self._db = sqlite3.connect(path, isolation_level=None)
         for setting in ("page_size=16384", "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
             self._db.execute(f"PRAGMA {setting}")
+        if wal_pages is not None:
+            self._db.execute(f"PRAGMA wal_autocheckpoint={wal_pages}")
         self._db.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, payload BLOB NOT NULL)")
 
     def singles(self, sizes: Sequence[int]) -> Round:

@@ -10,12 +10,14 @@ from bench.context import Bench, peer_work, texts
 from bench.raw import Raw
 from bench.results import OURS, Result, compared
 from bench.rounds import Round, Work, interleave
+from turnwire.store.sqlite_file import WAL_PAGES
 
 _SINGLES = 200
 _BATCHES = {10: 40, 100: 8, 1000: 2}
 _LEAST = 300  # messages in a round of batches
 _PEER_MESSAGES = {1: 60, 10: 100, 100: 200, 1000: 1000}
 _NO_BATCHES = {"google-adk"}
+_TUNED = "raw SQLite with our WAL"  # which is copied back as often as ours
 
 
 async def embedded(bench: Bench) -> list[Result]:
@@ -40,6 +42,7 @@ async def _appends(
 ) -> Result:
     """``count`` appends a round, of ``batch`` messages each; the units are messages."""
     raw = Raw(bench.folder / f"{key}-raw.db")
+    tuned = Raw(bench.folder / f"{key}-tuned.db", wal_pages=WAL_PAGES)
     made = [payloads.message(parts) for _ in range(count * batch)]
     sizes = [each.assistant.ByteSize() for each in made]  # those of all rounds, since ids have one length
     async with turnwire.open(bench.folder / f"{key}.db") as store, bench.peer_processes(key) as processes:
@@ -58,10 +61,13 @@ async def _appends(
 
             return work
 
-        async def limit(_: int) -> Round:
-            return raw.singles(sizes) if batch == 1 else raw.batches(sizes, batch)
+        def limit(side: Raw) -> Work:
+            async def work(_: int) -> Round:
+                return side.singles(sizes) if batch == 1 else side.batches(sizes, batch)
 
-        works: dict[str, Work] = {OURS: ours(), "raw SQLite": limit}
+            return work
+
+        works: dict[str, Work] = {OURS: ours(), "raw SQLite": limit(raw), _TUNED: limit(tuned)}
         if peers:
             few = bench.scaled(_PEER_MESSAGES[batch] // batch)
             for peer, each in processes.items():
@@ -70,4 +76,6 @@ async def _appends(
                 works[peer] = peer_work(each, texts(parts, 2048), callers=1, count=few, batch=batch)
         sides = await interleave(works, bench.rounds)
     raw.close()
-    return compared(key, title, "messages", sides, limits={"raw SQLite": f"{title} / raw SQLite"})
+    tuned.close()
+    limits = {"raw SQLite": f"{title} / raw SQLite", _TUNED: f"{title} / {_TUNED}"}
+    return compared(key, title, "messages", sides, limits=limits)
