@@ -163,6 +163,7 @@ func unsendable(message any, err error) error {
 	if len(broken) == 0 {
 		return err
 	}
+	inOrder(request.ProtoReflect().Descriptor(), broken)
 	return violated(turnwirev1.Reason_REASON_RULE_VIOLATION, broken)
 }
 

@@ -53,9 +53,12 @@ func BasedOn(items []*turnwirev1.PromptItem, promptID string) []*turnwirev1.Prom
 			continue
 		}
 		made := shallow(item.ProtoReflect()).Interface().(*turnwirev1.PromptItem)
-		made.Origin = &turnwirev1.PromptItem_Mutation{
-			Mutation: &turnwirev1.MutationOrigin{Index: origin.GetIndex(), PromptId: &promptID},
+		of := proto.CloneOf(origin)
+		if of == nil {
+			of = &turnwirev1.MutationOrigin{}
 		}
+		of.PromptId = &promptID
+		made.Origin = &turnwirev1.PromptItem_Mutation{Mutation: of}
 		marked[index] = made
 	}
 	return marked

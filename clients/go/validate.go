@@ -32,7 +32,7 @@ type ValidateOption func(*surroundings)
 func WithPartIDs(ids PartIDs) ValidateOption { return func(c *surroundings) { c.ids = ids } }
 
 // WithRole is the role of the message that holds the part that is checked (a PromptPart, a PartPut, MoreParts). Without
-// it nothing is said about who may hold such a part.
+// it, and for a number that is no role, nothing is said about who may hold such a part.
 func WithRole(role turnwirev1.Role) ValidateOption { return func(c *surroundings) { c.role = role } }
 
 // WithUnknownKept lets pass what a later schema has written, for what is read. What is merely unset is still told.
@@ -50,7 +50,7 @@ func Validate(message proto.Message, options ...ValidateOption) error {
 	return refuseFor(found)
 }
 
-// Violations returns every rule of the schema that a message breaks. It fails for a message whose rules protovalidate
+// Violations returns every rule of the schema that a message breaks, in their order. It fails for a message whose rules protovalidate
 // cannot compile, which is none of the schema's.
 func Violations(message proto.Message, options ...ValidateOption) ([]Violation, error) {
 	standard, err := standardViolations(message)
@@ -63,7 +63,9 @@ func Violations(message proto.Message, options ...ValidateOption) ([]Violation, 
 		option(&within)
 	}
 	check.message(message.ProtoReflect(), "", within)
-	return append(standard, check.found...), nil
+	found := append(standard, check.found...)
+	inOrder(message.ProtoReflect().Descriptor(), found)
+	return found, nil
 }
 
 // refuseFor makes the error for violations as the service does.

@@ -53,6 +53,28 @@ func TestViolations(t *testing.T) {
 			&turnwirev1.PromptPart{}, []turnwire.ValidateOption{turnwire.WithUnknownKept()},
 			[]string{"kind turnwire.unknown"},
 		},
+		"several, in their order": {
+			&turnwirev1.SessionProperties{
+				Title:  proto.String(strings.Repeat("x", 4097)),
+				Labels: map[string]string{"😀": "", "\uffee": "", "a": "", "a\"b": "", "": ""}, ExtraJson: "[",
+			},
+			nil,
+			[]string{
+				"title string.max_len", `labels[""] string.min_len`, `labels[""] string.pattern`,
+				`labels["a\"b"] string.pattern`, "labels[\"\uffee\"] string.pattern", `labels["😀"] string.pattern`,
+				"created required", "extra_json turnwire.json.syntax",
+			},
+		},
+		"items by their index, a oneof by its first member": {
+			turnwire.AssistantMessage(append(slices.Repeat([]*turnwirev1.PromptPart{turnwire.Text("")}, 10), extension("["), unknownKind)...),
+			[]turnwire.ValidateOption{stored},
+			[]string{
+				"parts[0].id required", "parts[1].id required", "parts[2].id required", "parts[3].id required",
+				"parts[4].id required", "parts[5].id required", "parts[6].id required", "parts[7].id required",
+				"parts[8].id required", "parts[9].id required", "parts[10].id required",
+				"parts[10].extension.data_json turnwire.json.syntax", "parts[11].id required", "parts[11].kind turnwire.unknown",
+			},
+		},
 		"a later role": {
 			&turnwirev1.PromptMessage{Role: 9, Parts: []*turnwirev1.PromptPart{turnwire.Text("")}}, nil,
 			[]string{"role turnwire.unknown"},

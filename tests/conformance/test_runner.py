@@ -246,9 +246,33 @@ class TestEquality:
 
     def test_the_order_of_fields_and_maps_has_no_meaning(self) -> None:
         request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.SessionProperties"))
-        one, other = b"\x1a\x05\x0a\x01a\x12\x00\x1a\x05\x0a\x01b\x12\x00", b"\x1a\x03\x0a\x01b\x1a\x03\x0a\x01a"
-        assert difference(request, encoded(binary=one), encoded(binary=other)) is None
-        assert difference(request, encoded(binary=one), encoded(binary=other[:5])) is not None
+        first, second = b"\x1a\x05\x0a\x01a\x12\x00", b"\x1a\x05\x0a\x01b\x12\x00"
+        right = encoded(binary=first + second)
+        assert difference(request, right, encoded(binary=second + first)) is None
+        assert difference(request, right, encoded(binary=second)) is not None
+
+    @pytest.mark.parametrize(
+        ("what", "written"),
+        [
+            ("a default", b"\x08\x01\x10\x00"),
+            ("a longer varint", b"\x08\x81\x00"),
+            ("a longer tag", b"\x88\x00\x01"),
+            ("a value before the last", b"\x08\x02\x08\x01"),
+        ],
+    )
+    def test_what_need_not_be_written_must_not_be(self, what: str, written: bytes) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.SizeLimit"))
+        text = difference(request, encoded(binary=b"\x08\x01"), encoded(binary=written))
+        assert text == f"{len(written)} bytes where 2 say the same: {written.hex(' ')}", what
+
+    def test_the_piece_of_a_map_and_of_a_message(self) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.SessionProperties"))
+        right = encoded(binary=b"\x1a\x05\x0a\x01b\x12\x00")
+        assert "bytes where" in str(difference(request, right, encoded(binary=b"\x1a\x03\x0a\x01b")))
+        request.encoding.message_type = "turnwire.v1.Run"
+        right = encoded(binary=b"\x12\x06\x0a\x01a\x12\x01m")
+        pieces = encoded(binary=b"\x12\x03\x0a\x01a\x12\x03\x12\x01m")
+        assert difference(request, right, pieces) == "10 bytes where 8 say the same: 12 03 0a 01 61 12 03 12 01 6d"
 
     def test_unknown_fields_have_to_be_there(self) -> None:
         request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.TextPart"))

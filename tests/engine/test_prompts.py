@@ -98,3 +98,18 @@ async def test_pages_of_records(engine: Engine) -> None:
             with refused(errors.InvalidPageToken, "page_token"):
                 await engine.list_prompts(CALLER, wrong)
     assert found == made
+
+
+async def test_what_a_later_schema_has_written_into_a_mutation_is_served_and_kept(engine: Engine) -> None:
+    await opened(engine, "s", user("u", text("p")))
+    later = bytes.fromhex("a206020801")
+    mutation = appended("x")
+    mutation.append.message.MergeFromString(later)
+    mutation.append.message.parts[0].MergeFromString(later)
+    request = v1.MutatePromptRequest(session_id="s", turn_id="t", mutations=[mutation])
+    made = v1.MutatePromptResponse.FromString(b"".join([each async for each in engine.mutate_prompt(CALLER, request)]))
+    assert made.chunk.items[1].message == mutation.append.message
+    request_again = v1.GetPromptRequest(session_id="s", prompt_id=made.end.record.id)
+    again = v1.GetPromptResponse.FromString(b"".join([each async for each in engine.get_prompt(CALLER, request_again)]))
+    assert again.end.digest_holds
+    assert again.chunk == made.chunk

@@ -35,6 +35,7 @@ from tests.prompt.edits import (
 )
 from turnwire import errors, rules, v1
 from turnwire.prompt import (
+    PromptEditor,
     apply_records,
     as_base,
     assemble,
@@ -410,3 +411,27 @@ def test_an_error_has_no_message_content() -> None:
             run(base(), mutation)
         assert secret not in str(refused.value)
         assert secret not in str(refused.value.metadata)
+
+
+# --- what a later schema has written
+
+LATER = bytes.fromhex("a206020801")
+
+
+def test_what_a_later_schema_has_written_stays_with_its_item() -> None:
+    stored = v1.PromptItem(message=user_message("a"), message_id="U1")
+    made = v1.PromptItem(message=user_message("b"), mutation=v1.MutationOrigin(index=3))
+    for each in (stored, stored.message, made, made.message, made.mutation):
+        each.MergeFromString(LATER)
+    editor = PromptEditor([stored, made], base_prompt_id="prm_1")
+    written = user_message("c")
+    written.MergeFromString(LATER)
+    editor.append(written)
+    editor.append_to("user", "d")
+    first, second, third = editor.items
+    assert first == stored
+    made.mutation.prompt_id = "prm_1"
+    assert second == made
+    written.parts.append(text_part("d"))
+    assert third == v1.PromptItem(message=written, mutation=v1.MutationOrigin(index=0))
+    assert editor.messages == (stored.message, made.message, written)

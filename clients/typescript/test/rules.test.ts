@@ -75,6 +75,28 @@ describe("rules", () => {
     assert.deepEqual(found(PromptPartSchema, textPart("\ud83d")), [["text.text", "turnwire.wire_format"]]);
   });
 
+  test("violations come by number, index and key, whatever found them", () => {
+    const labels = { "😀": "", "\uffee": "", a: "", 'a"b': "", "": "" };
+    const properties = create(SessionPropertiesSchema, { title: "x".repeat(4097), labels, extraJson: "[" });
+    assert.deepEqual(found(SessionPropertiesSchema, properties), [
+      ["title", "string.max_len"],
+      ['labels[""]', "string.min_len"],
+      ['labels[""]', "string.pattern"],
+      ['labels["a\\"b"]', "string.pattern"],
+      ['labels["\uffee"]', "string.pattern"],
+      ['labels["😀"]', "string.pattern"],
+      ["created", "required"],
+      ["extra_json", "turnwire.json.syntax"],
+    ]);
+    const parts = [...Array(10).fill(textPart("")), toolPart("", "read", { output: "" }), create(PromptPartSchema)];
+    const append = create(AppendToSchema, { role: Role.USER, parts });
+    assert.deepEqual(found(AppendToSchema, append), [
+      ["parts[10].tool", "turnwire.held_by"],
+      ["parts[10].tool.call_id", "string.min_len"],
+      ["parts[11].kind", "turnwire.unknown"],
+    ]);
+  });
+
   test("the first thing wrong chooses the reason", () => {
     const unknown = create(MutationSchema);
     assert.throws(() => requireValid(MutationSchema, unknown, "mutations[0]"), {

@@ -51,8 +51,8 @@ def _text(value: Any) -> str:
 
 
 def rules(tree: Any) -> tuple[conformance.Request, conformance.Response]:
-    """``type``; ``message`` or ``hex``; ``ids``: stored or transient; ``role``: user or assistant; ``broken``: pairs of
-    rule and path. Protovalidate has to find the same, as far as it can say it."""
+    """``type``; ``message`` or ``hex``; ``ids``: stored or transient; ``role``: user, assistant, a number;
+    ``broken``: pairs of rule and path. Protovalidate has to find the same, as far as it can say it."""
     full_name = f"turnwire.v1.{tree['type']}"
     data = (
         tree["hex"]
@@ -64,7 +64,7 @@ def rules(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     if "ids" in tree:
         request.part_ids = conformance.PartIds.Value(_IDS[tree["ids"]])
     if "role" in tree:
-        request.role = trees.ROLES[tree["role"]]
+        request.role = trees.ROLES.get(tree["role"], tree["role"])
     broken = [(rule, path) for rule, path in tree["broken"]]
     check(full_name, data, broken, ids_known="ids" in tree)
     violations = [conformance.Violation(rule=rule, path=path) for rule, path in broken]

@@ -73,12 +73,12 @@ def _item(message: v1.User | v1.Assistant) -> v1.PromptItem:
 
 
 def digest(tree: Any) -> tuple[conformance.Request, conformance.Response]:
-    """``entries`` (and ``session``: its id), or ``messages`` of a prompt; ``same_as`` is for people."""
+    """``entries`` (and ``session``: its id), or ``messages`` of a prompt, with ``unknown`` by their places."""
     expected = conformance.Response()
     if "messages" in tree:
         messages = [trees.message(v1.PromptMessage, each) for each in tree["messages"]]
-        for place, data in tree.get("unknown", []):
-            messages[place].parts[0].MergeFromString(data)
+        for place, unknown in tree.get("unknown", {}).items():
+            trees.add_unknown(messages[place], unknown)
         request = conformance.DigestRequest(prompt=conformance.PromptDigestRequest(messages=messages))
         expected.digest.digests.append(prompt_digest(messages))
         return conformance.Request(digest=request), expected

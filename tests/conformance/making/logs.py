@@ -31,7 +31,8 @@ class _Engine(Engine):
 def entries(source: Sequence[Any], session_id: str = SESSION) -> list[bytes]:
     """Have a store admit the entries of a source, the first of which are the session's properties.
 
-    ``{later: BYTES, ignorable: true}`` is an entry with a payload that no schema has. Raises SourceError.
+    ``{later: BYTES, ignorable: true}`` is an entry with a payload that no schema has, or of the ``number`` given, with
+    ``envelope``: what a later schema has written beside it. Raises SourceError.
     """
     return asyncio.run(_entries(source, session_id))
 
@@ -49,7 +50,9 @@ async def _entries(source: Sequence[Any], session_id: str) -> list[bytes]:
                 create = v1.CreateSessionRequest(session_id=session_id, properties=properties)
                 head = (await engine.create_session(_CALLER, create)).session.head
             else:
-                entry = trees.message(v1.EntryInput, tree, fill=True)
+                known = {key: tree[key] for key in tree if key != "unknown"}
+                entry = trees.message(v1.EntryInput, known, fill=True)
+                trees.add_unknown(entry, tree.get("unknown", {}))
                 head = (await engine.append(_CALLER, v1.AppendRequest(session_id=session_id, entries=[entry]))).head
         except errors.TurnwireError as error:
             raise trees.SourceError(f"entry {at + 1} is refused: {error}") from None
@@ -65,7 +68,8 @@ async def _later(engine: _Engine, session_id: str, tree: Any) -> bytes:
     after = digest.link(head.digest, head.revision + 1, now_us, number, tree["later"])
     entry = v1.Entry(revision=head.revision + 1, digest=after, ignorable=tree.get("ignorable", False))
     entry.recorded.FromMicroseconds(now_us)
-    return entry.SerializeToString(deterministic=True) + wire.field(number, tree["later"])
+    envelope: bytes = tree.get("envelope", b"")
+    return entry.SerializeToString(deterministic=True) + wire.field(number, tree["later"]) + envelope
 
 
 async def _read(engine: Engine, session_id: str) -> list[bytes]:

@@ -34,14 +34,17 @@ def mutation(tree: Any) -> tuple[conformance.Request, conformance.Response]:
 
 
 def edit(tree: Any) -> v1.Mutation:
-    """A mutation. Roles are written in short."""
-    return trees.message(v1.Mutation, trees.spelled(tree))
+    """A mutation. Roles are written in short; ``unknown`` is what a later schema has written into it."""
+    made = trees.message(v1.Mutation, trees.spelled({key: tree[key] for key in tree if key != "unknown"}))
+    trees.add_unknown(made, tree.get("unknown", {}))
+    return made
 
 
 def item(tree: Any) -> v1.PromptItem:
-    """``user: ID`` or ``assistant: ID`` is a stored message; ``user: 0`` one that mutation 0 made, of ``prompt_id`` if
-    that is given; with ``parts`` and ``facts``."""
-    (role,) = tree.keys() & trees.ROLES.keys()
+    """``user: ID`` or ``assistant: ID`` is a stored message, ``7: ID`` one of a role that this schema does not have;
+    ``user: 0`` one that mutation 0 made, of ``prompt_id`` if that is given; with ``parts``, ``facts`` and ``unknown``.
+    """
+    (role,) = (key for key in tree if key in trees.ROLES or isinstance(key, int))
     made = v1.PromptItem(message=message({"role": role, "parts": tree["parts"]}))
     if isinstance(tree[role], int):
         made.mutation.CopyFrom(v1.MutationOrigin(index=tree[role], prompt_id=tree.get("prompt_id")))
@@ -49,8 +52,7 @@ def item(tree: Any) -> v1.PromptItem:
         made.message_id = tree[role]
     if "facts" in tree:
         made.facts.CopyFrom(trees.message(v1.AssistantFacts, tree["facts"]))
-    for place, data in tree.get("unknown", {}).items():
-        made.message.parts[place].MergeFromString(data)
+    trees.add_unknown(made, tree.get("unknown", {}))
     return made
 
 

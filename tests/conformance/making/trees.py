@@ -3,12 +3,14 @@
 * A text or reasoning part may be written as its text: ``{id: p, text: hello}``.
 * A put may be written without its inner level: ``user: {id: u, parts: […]}``, ``part: {message_id: u, id: p, …}``.
 * What the schema requires and a source leaves out is filled in, where a maker asks for it: ``FILLED``.
+* ``unknown: {PATH: BYTES}`` puts what a later schema has written behind the message there: ``add_unknown``.
 * ``!hex "0a 01 70"`` are bytes, ``!repeat ["[", 128]`` is a text many times, ``!join […]`` is texts in a row.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -109,6 +111,16 @@ def _value(value: Any, field: FieldDescriptor, fill: bool) -> Any:
     if field.is_repeated:
         return [_json(each, inner, fill) for each in value]
     return _json(value, inner, fill)
+
+
+def add_unknown(message: Message, unknown: Mapping[str, bytes]) -> None:
+    """Put bytes behind messages inside one, by their paths: ``{"append.message.parts[0]": BYTES}``; "" is itself."""
+    for path, data in unknown.items():
+        inner: Any = message
+        for name, index in re.findall(r"([a-z_]+)(?:\[(\d+)])?", path):
+            inner = getattr(inner, name)
+            inner = inner[int(index)] if index else inner
+        inner.MergeFromString(data)
 
 
 def spelled(tree: Any) -> Any:

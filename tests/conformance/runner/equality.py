@@ -71,9 +71,14 @@ def _encoding(
         return None if _same(json.loads(expected.json), found) else f"expected {expected.json}\ngot {answer.json}"
     make = message_class(full_name)
     try:
-        return _messages(make.FromString(expected.binary), make.FromString(answer.binary))
+        found = make.FromString(answer.binary)
     except DecodeError:
         return f"bytes that are no {full_name}: {answer.binary[:100].hex(' ')}"
+    different = _messages(make.FromString(expected.binary), found)
+    if different is None and len(answer.binary) != found.ByteSize():
+        # The same content has the same length in any order, unless something is written that needs not be.
+        return f"{len(answer.binary)} bytes where {found.ByteSize()} say the same: {answer.binary[:100].hex(' ')}"
+    return different
 
 
 def _violations(expected: conformance.RulesResponse, answer: conformance.RulesResponse) -> str | None:

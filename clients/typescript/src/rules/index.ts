@@ -3,6 +3,7 @@ import { createValidator } from "@bufbuild/protovalidate";
 import { TurnwireError, type Violation } from "../errors.js";
 import { Reason } from "../gen/turnwire/v1/errors_pb.js";
 import { Role } from "../gen/turnwire/v1/options_pb.js";
+import { inOrder } from "./order.js";
 import { CALL_ID, ownViolations, STORED_ONLY, UNKNOWN } from "./own.js";
 import { pathText } from "./paths.js";
 import { textViolations } from "./text.js";
@@ -21,7 +22,7 @@ export interface CheckOptions {
 const validator = createValidator();
 
 /**
- * Lists the broken rules of a message and of all that is inside it; empty if it is right. These are protovalidate's
+ * Lists the broken rules of a message and of all that is inside it, in their order; empty if it is right. These are protovalidate's
  * rules, under its own ids, and Turnwire's own (`turnwire.…`), as `proto/README.md` numbers them. Paths begin at the
  * message. Rules are about messages with ids and times, as a server fills them in.
  *
@@ -48,8 +49,11 @@ export function check<Desc extends DescMessage>(
     }
     return { path, rule: violation.ruleId, text: violation.message };
   });
-  const context = { stored: options.stored, role: options.role ?? Role.UNSPECIFIED };
-  return [...standard, ...ownViolations(schema, message, context), ...textViolations(schema, message)];
+  // A number that is no role reads as not known.
+  const role = options.role === Role.USER || options.role === Role.ASSISTANT ? options.role : Role.UNSPECIFIED;
+  const context = { stored: options.stored, role };
+  const own = ownViolations(schema, message, context);
+  return inOrder(schema, [...standard, ...own, ...textViolations(schema, message)]);
 }
 
 /**
@@ -76,7 +80,8 @@ export function requireValid<Desc extends DescMessage>(
  * in its request.
  */
 export function requireText<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>, prefix = ""): void {
-  const violations = textViolations(schema, message).map((each) => ({ ...each, path: joined(prefix, each.path) }));
+  const found = inOrder(schema, textViolations(schema, message));
+  const violations = found.map((each) => ({ ...each, path: joined(prefix, each.path) }));
   if (violations.length > 0) {
     throw failure(violations);
   }

@@ -293,13 +293,6 @@ _CONTINUES = v1.PromptChunk(continues=True).SerializeToString()
 def _item(item: prompt.Item, parts: list[bytes]) -> bytes:
     """An item as an element of ``PromptChunk.items``, with its parts as they are stored."""
     message = _ROLE_TAG + wire.varint(item.role) + b"".join(parts)
-    rest = v1.PromptItem()
-    if item.message_id:
-        rest.message_id = item.message_id
-    else:
-        rest.mutation.index = item.mutation
-        if item.prompt_id:
-            rest.mutation.prompt_id = item.prompt_id
-    if item.facts is not None:
-        rest.facts.CopyFrom(item.facts)
-    return wire.field(1, wire.field(1, message) + rest.SerializeToString())
+    if item.later is not None:
+        message += item.later.message.SerializeToString()
+    return wire.field(1, wire.field(1, message) + item.without_message().SerializeToString())

@@ -117,8 +117,7 @@ class _Draft:
                 raise errors.UnknownToThisServer("a mutation of no known kind", path=f"{path}.kind")
 
     def _put(self, place: int, message: v1.PromptMessage, index: int) -> None:
-        item = Item(role=message.role, parts=tuple(map(Part, message.parts)), mutation=index)
-        self.items.insert(place, item)
+        self.items.insert(place, Item.written(message, index))
         self._ids.insert(place, None)
 
     def _take(self, place: int) -> None:

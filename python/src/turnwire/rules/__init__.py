@@ -17,6 +17,7 @@ from google.rpc.error_details_pb2 import BadRequest
 from turnwire import errors, jsontext
 from turnwire.errors import Violation
 from turnwire.rules import compiler, own
+from turnwire.rules.order import in_order
 from turnwire.rules.own import CALL_ID, HELD_BY, STORED_ONLY, TIMESTAMP, UNKNOWN
 from turnwire.rules.standard import UnsupportedRule
 from turnwire.rules.walk import Reference, references
@@ -41,20 +42,23 @@ def _nothing(message: Message, stored: bool | None, role: int, calls: list[str] 
 def check(
     message: Message, *, stored: bool | None = None, role: int = 0, keep_unknown: bool = False
 ) -> list[Violation]:
-    """Return the broken rules of a message and of all that is inside it; empty if it is right.
+    """Return the broken rules of a message and of all that is inside it, in their order; empty if it is right.
 
     ``stored``: parts must have their ids (True), must have none (False), or either (None). What is inside a mutation
     must have none in any case. ``role``: the role of the message that holds the part which is checked, where the
-    message itself does not tell (``PromptPart``, ``PartPut``, ``MoreParts``); 0: not known, and `HELD_BY` is skipped.
+    message itself does not tell (``PromptPart``, ``PartPut``, ``MoreParts``); 0, or a number that is no role: not
+    known, and `HELD_BY` is skipped.
     ``keep_unknown``: let pass what a later schema has written (for reading), while what is merely unset is still told.
 
     Paths begin at the message: ``parts[1].tool.input_json``, ``labels["k"]``. Raises `UnsupportedRule` if the
     descriptors hold a rule that this version cannot check, and KeyError for a message of no package of the schema.
     """
     checker = _checkers.get(type(message)) or _checker(type(message))
-    found = checker(message, stored, role, None)
+    found = checker(message, stored, role if role in own.ROLES else 0, None)
     if found is None:
         return []
+    if len(found) > 1:
+        found = in_order(message.DESCRIPTOR.full_name, found)
     if keep_unknown:
         return [each for each in found if each.rule != UNKNOWN or each.text == own.ONEOF_UNSET.text]
     return found
@@ -71,13 +75,13 @@ def require(message: Message, path_prefix: str = "", *, stored: bool | None = No
     * but `errors.DuplicateCallId` if nothing is wrong except a call id that two parts have.
     """
     checker = _checkers.get(type(message)) or _checker(type(message))
-    found = checker(message, stored, role, None)
+    found = checker(message, stored, role if role in own.ROLES else 0, None)
     if found is not None:
-        raise failure(found, path_prefix)
+        raise failure(in_order(message.DESCRIPTOR.full_name, found), path_prefix)
 
 
 def failure(violations: list[Violation], path_prefix: str = "") -> errors.TurnwireError:
-    """Make the exception for violations, of which there is at least one, as `require` raises it."""
+    """Make the exception for violations in their order, of which there is at least one, as `require` raises it."""
     found = [Violation(_join(path_prefix, path), rule, text) for path, rule, text in violations]
     by_rule = {each.rule: each for each in reversed(found)}
     if UNKNOWN in by_rule:
