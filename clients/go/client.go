@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
@@ -42,8 +43,10 @@ func ServiceConfig() string { return serviceConfig }
 type Client struct {
 	turnwirev1.SessionServiceClient
 
-	close     func() error // nil: the connection is the caller's
-	reconnect func()       // has the connection try at once, if it is waiting; nil: it cannot
+	close     func() error  // nil: the connection is the caller's
+	closed    chan struct{} // is closed by Close
+	reconnect func()        // has the connection try at once, if it is waiting; nil: it cannot
+	shut      func() bool   // tells whether the connection is closed for good
 }
 
 // Dial makes a client of the server at a target, "HOST:PORT" or "unix:PATH"; it connects when the first call is made.
@@ -65,20 +68,31 @@ func Dial(target string, options ...grpc.DialOption) (*Client, error) {
 		return nil, err
 	}
 	client := New(conn)
-	client.close = sync.OnceValue(conn.Close)
+	client.close = sync.OnceValue(func() error {
+		defer close(client.closed)
+		return conn.Close()
+	})
 	return client, nil
 }
 
 // New makes a client of a connection that the caller made and closes. It should have the config of [ServiceConfig].
 func New(conn grpc.ClientConnInterface) *Client {
-	client := &Client{SessionServiceClient: turnwirev1.NewSessionServiceClient(safely{conn})}
+	client := &Client{
+		SessionServiceClient: turnwirev1.NewSessionServiceClient(safely{conn}),
+		closed:               make(chan struct{}),
+		shut:                 func() bool { return false },
+	}
 	if waiting, ok := conn.(interface{ ResetConnectBackoff() }); ok {
 		client.reconnect = waiting.ResetConnectBackoff
+	}
+	if known, ok := conn.(interface{ GetState() connectivity.State }); ok {
+		client.shut = func() bool { return known.GetState() == connectivity.Shutdown }
 	}
 	return client
 }
 
-// Close closes the connection that Dial made. Closing again does nothing.
+// Close closes the connection that Dial made, for good: calls that are open, and any later one, fail with the code
+// Canceled. Closing again does nothing.
 func (c *Client) Close() error {
 	if c.close == nil {
 		return nil

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -142,6 +145,65 @@ func TestAContextThatHasEndedIsInTheError(t *testing.T) {
 	if !errors.Is(last, context.Canceled) {
 		t.Error(last)
 	}
+}
+
+// gone is a client of a server that is not there.
+func gone(t *testing.T) *turnwire.Client {
+	return dial(t, "unix:"+filepath.Join(t.TempDir(), "gone"))
+}
+
+func lastOf(client *turnwire.Client, ctx context.Context, sessionID string, each func(turnwire.Followed)) (last error) {
+	for next, err := range client.Follow(ctx, sessionID, 0) {
+		last = err
+		each(next)
+	}
+	return last
+}
+
+func TestADeadlineEndsFollowingAServerThatIsGone(t *testing.T) {
+	for _, patience := range []time.Duration{time.Millisecond, 300 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		err := lastOf(gone(t), ctx, t.Name(), func(turnwire.Followed) {})
+		var found *turnwire.Error
+		if !errors.As(err, &found) || found.Code != codes.DeadlineExceeded || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%T: %v", err, err)
+		}
+	}
+}
+
+func TestAClosedClientMakesNoCallsAnyMore(t *testing.T) {
+	closed := func(what string, err error) {
+		if found := turnwire.AsError(err); found == nil || found.Code != codes.Canceled || !strings.Contains(found.Text, "clos") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	client := dial(t, shared.Address)
+	appended(t, client, t.Name(), theTurn("T1"))
+	closed("a tail that is open", lastOf(client, t.Context(), t.Name(), func(next turnwire.Followed) {
+		if next.CaughtUp != nil {
+			_ = client.Close()
+		}
+	}))
+	_, err := client.GetServerInfo(t.Context(), &turnwirev1.GetServerInfoRequest{})
+	closed("a call", err)
+	_, err = client.ReadHistory(t.Context(), &turnwirev1.ReplayRequest{SessionId: t.Name()})
+	closed("a stream", err)
+	closed("a tail", lastOf(client, t.Context(), t.Name(), func(turnwire.Followed) {}))
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+
+	waiting := gone(t)
+	time.AfterFunc(50*time.Millisecond, func() { _ = waiting.Close() })
+	closed("a tail that waits", lastOf(waiting, t.Context(), t.Name(), func(turnwire.Followed) {}))
+
+	conn, err := grpc.NewClient(shared.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	closed("a tail over a connection of the caller's", lastOf(turnwire.New(conn), t.Context(), t.Name(), func(turnwire.Followed) {}))
 }
 
 func TestEveryReasonSurvivesAsAStatus(t *testing.T) {

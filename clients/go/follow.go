@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	turnwirev1 "turnwire.dev/go/turnwire/v1"
 )
@@ -30,7 +31,8 @@ type Followed struct {
 // once and in order, until the context ends or the loop is left. When the server goes away it goes on from the last
 // entry it told as soon as the server is back, trying for a minute.
 //
-// An error ends it: SESSION_DELETED when the session is deleted, REVISION_OUT_OF_RANGE, the error of the context.
+// An error ends it: SESSION_DELETED when the session is deleted, REVISION_OUT_OF_RANGE, an [*Error] that wraps that of
+// the context, whether or not the server is there, and one of code Canceled when the client is closed.
 func (c *Client) Follow(ctx context.Context, sessionID string, after int64) iter.Seq2[Followed, error] {
 	return func(yield func(Followed, error) bool) {
 		tail := &tail{client: c, sessionID: sessionID, seen: after, yield: yield}
@@ -57,7 +59,7 @@ func (t *tail) run(ctx context.Context) {
 		if t.lostAt.IsZero() {
 			t.lostAt = time.Now()
 		}
-		if err != nil && (!away(ctx, err) || time.Since(t.lostAt) >= patience) {
+		if err != nil && (!t.away(ctx, err) || time.Since(t.lostAt) >= patience) {
 			t.yield(Followed{}, err)
 			return
 		}
@@ -65,8 +67,9 @@ func (t *tail) run(ctx context.Context) {
 		t.tries++
 		select {
 		case <-ctx.Done():
-			t.yield(Followed{}, context.Cause(ctx))
+			t.yield(Followed{}, failure(ctx, status.FromContextError(ctx.Err()).Err()))
 			return
+		case <-t.client.closed: // what the next call says
 		case <-time.After(time.Duration(float64(pause) * (0.5 + rand.Float64()/2))):
 		}
 	}
@@ -103,7 +106,7 @@ func (t *tail) once(ctx context.Context) (bool, error) {
 }
 
 // away tells whether an error says that the server is not there, rather than what is wrong.
-func away(ctx context.Context, err error) bool {
+func (t *tail) away(ctx context.Context, err error) bool {
 	found := AsError(err)
-	return ctx.Err() == nil && found != nil && (found.Code == codes.Unavailable || found.Code == codes.Canceled)
+	return ctx.Err() == nil && !t.client.shut() && found != nil && (found.Code == codes.Unavailable || found.Code == codes.Canceled)
 }

@@ -1,12 +1,20 @@
 import { create, type DescField, type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { requireText } from "./rules/index.js";
 
 /**
  * The deterministic serialization of a message: equal messages give equal bytes, in every language. Fields go by their
- * numbers, maps by their keys in UTF-8, unknown fields come last, as they were read.
+ * numbers, maps by their keys in UTF-8, unknown fields come last, as they were read. Throws RULE_VIOLATION for a text that
+ * is no valid Unicode and so has no bytes.
  */
 export function deterministic<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
+  requireText(schema, message);
+  return serialized(schema, message);
+}
+
+/** The same for a message whose texts are known to be valid. */
+export function serialized<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
   if (hasMaps(schema)) {
     const reflected = reflect(schema, message, false);
     if (holdsMaps(reflected)) {

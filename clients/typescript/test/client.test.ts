@@ -439,6 +439,65 @@ describe("the way to the server", () => {
     assert.equal(stopped.status, "CANCELLED");
   });
 
+  test("a time limit holds for a tail whose server is gone, and for what is tried again", async () => {
+    const client = Client.connect(`unix:${join(files.path, "gone")}`);
+    const tail = await refused(collect(client.tail({ sessionId: "ses_1", timeoutMs: 300, patienceMs: 600_000 })));
+    assert.equal(tail.status, "DEADLINE_EXCEEDED");
+    assert.equal((tail.cause as TurnwireError).status, "UNAVAILABLE");
+    const call = await refused(client.getSession("ses_1", { timeoutMs: 20 }));
+    assert.deepEqual([call.reason, call.status], [Reason.UNSPECIFIED, "DEADLINE_EXCEEDED"]);
+    client.close();
+  });
+
+  test("a tail goes on after an end of the server, but not beyond its time limit", async () => {
+    const own = folder();
+    const running = await serve(join(own.path, "limited.db"));
+    const client = Client.connect(running.address);
+    const sessionId = "ses_limited";
+    await client.append({ sessionId, create: {}, entries: turn() });
+    const tail = client.tail({ sessionId, timeoutMs: 1500, patienceMs: 600_000, onCaughtUp: () => running.stop() });
+    assert.equal((await refused(collect(tail))).status, "DEADLINE_EXCEEDED");
+    client.close();
+    own.remove();
+  });
+
+  test("a closed client makes no calls any more, and ends those that it made", async () => {
+    const client = Client.connect(server.address);
+    const sessionId = "ses_closed";
+    await client.append({ sessionId, create: {}, entries: turn() });
+    const closed = { reason: Reason.UNSPECIFIED, status: "CANCELLED", message: "the client is closed" };
+    const open = refused(collect(client.tail({ sessionId, onCaughtUp: () => client.close() })));
+    const facts = ({ reason, status, message }: TurnwireError) => ({ reason, status, message });
+    assert.deepEqual(facts(await open), closed);
+    async function* nothing() {}
+    for (const call of [
+      client.getServerInfo(),
+      client.append({ sessionId, entries: turn(2) }),
+      client.history({ sessionId }),
+      collect(client.tail({ sessionId })),
+      collect(client.listSessions()),
+      collect(client.appendStream(nothing())),
+      collect(client.validateMessages(nothing())),
+    ]) {
+      assert.deepEqual(facts(await refused(call)), closed);
+    }
+    client.close();
+    assert.equal((await tw.getSession(sessionId)).head?.revision, 4n);
+  });
+
+  test("closing ends what waits for a server that is gone", async () => {
+    const client = Client.connect(`unix:${join(files.path, "gone")}`);
+    const waiting = [
+      refused(collect(client.tail({ sessionId: "ses_1", patienceMs: 600_000 }))),
+      refused(client.getServerInfo({ timeoutMs: 600_000 })),
+    ];
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    client.close();
+    for (const { status, message } of await Promise.all(waiting)) {
+      assert.deepEqual([status, message], ["CANCELLED", "the client is closed"]);
+    }
+  });
+
   test("a target of another form is a TypeError", () => {
     for (const target of ["", "localhost", "ftp://127.0.0.1:1", "127.0.0.1:7411/path"]) {
       assert.throws(() => Client.connect(target), TypeError);

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import {
   assemble,
+  deterministic,
   filePart,
   History,
   PromptEditor,
@@ -16,6 +17,7 @@ import {
   type Assistant,
   AssistantSchema,
   PromptItemSchema,
+  PromptMessageSchema,
   type PromptPart,
   PromptPartSchema,
   ResultKind,
@@ -204,6 +206,7 @@ describe("refusals", () => {
       ["mutations[1].append.message.parts[0].text.text", () => prompt.append("user", half)],
       ["mutations[1].append_to.parts[0].text.text", () => prompt.appendTo("user", half)],
       ["mutations[1].remove.message_id", () => prompt.remove(half)],
+      ["parts[1].text.text", () => deterministic(PromptMessageSchema, promptMessage("user", "whole", half))],
       ["messages[1].parts[0].text.text", () => promptDigest([promptMessage("user"), promptMessage("user", half)])],
       [
         "items[0].message.parts[0].text.text",

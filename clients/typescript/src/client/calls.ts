@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   create,
   type DescMessage,
@@ -11,8 +12,10 @@ import {
 } from "@bufbuild/protobuf";
 import type { CallOptions as RpcOptions, Transport } from "@connectrpc/connect";
 import { TurnwireError } from "../errors.js";
+import { Reason } from "../gen/turnwire/v1/errors_pb.js";
 import { CreateSessionRequestSchema } from "../gen/turnwire/v1/session_requests_pb.js";
 import { requireText } from "../rules/index.js";
+import { Deadline } from "./deadline.js";
 import { newId } from "./ids.js";
 import { backOff, type RetryPolicy, retryPolicy } from "./retry.js";
 import { fromCall } from "./status.js";
@@ -34,9 +37,37 @@ const TIMEOUT_MS = 60_000;
  */
 export class Calls {
   readonly #transport: Transport;
+  readonly #pauses = new Set<AbortController>();
+  #closed = false;
 
   constructor(transport: Transport) {
     this.#transport = transport;
+  }
+
+  /** Has every call end, now and later, with CANCELLED; those that are on their way end with their connection. */
+  close(): void {
+    this.#closed = true;
+    for (const pause of this.#pauses) {
+      pause.abort();
+    }
+  }
+
+  /** Throws CANCELLED if there are no calls any more. */
+  requireOpen(cause?: unknown): void {
+    if (this.#closed) {
+      throw new TurnwireError(Reason.UNSPECIFIED, "the client is closed", { status: "CANCELLED", cause });
+    }
+  }
+
+  /** Waits. Rejects when the signal is aborted or the client is closed meanwhile. */
+  async pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const over = new AbortController();
+    this.#pauses.add(over);
+    try {
+      await sleep(ms, undefined, { signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal });
+    } finally {
+      this.#pauses.delete(over);
+    }
   }
 
   /** A call with one reply. */
@@ -46,7 +77,7 @@ export class Calls {
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
     const message = ready(method, request);
-    const attempts = new Attempts(method, { timeoutMs: TIMEOUT_MS, ...options });
+    const attempts = new Attempts(this, method, { timeoutMs: TIMEOUT_MS, ...options });
     for (;;) {
       try {
         const { signal, timeoutMs } = attempts.next();
@@ -65,7 +96,7 @@ export class Calls {
     options: CallOptions = {},
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
     const message = ready(method, request);
-    const attempts = new Attempts(method, options);
+    const attempts = new Attempts(this, method, options);
     for (;;) {
       let begun = false;
       try {
@@ -102,10 +133,11 @@ export class Calls {
         yield message as MessageInitShape<I>;
       }
     }
+    const attempt = new Attempts(this, method, options);
     try {
-      yield* this.#open(method, sendable(), options);
+      yield* this.#open(method, sendable(), attempt.next());
     } catch (error) {
-      throw error instanceof TurnwireError ? error : fromCall(error, options.signal);
+      throw attempt.final(error);
     }
     if (refusal !== undefined) {
       throw refusal;
@@ -131,22 +163,24 @@ export class Calls {
 
 /** The attempts of one call, their deadline and their errors. */
 class Attempts {
+  readonly #calls: Calls;
   readonly #policy: RetryPolicy | undefined;
   readonly #signal: AbortSignal | undefined;
-  readonly #deadline: number | undefined;
+  readonly #deadline: Deadline;
   #made = 0;
 
-  constructor(method: DescMethod, { signal, timeoutMs }: CallOptions) {
+  constructor(calls: Calls, method: DescMethod, { signal, timeoutMs }: CallOptions) {
+    this.#calls = calls;
     this.#policy = retryPolicy(method);
     this.#signal = signal;
-    this.#deadline = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+    this.#deadline = new Deadline(timeoutMs);
   }
 
-  /** The options of the next attempt: what is left of the time. */
+  /** The options of the next attempt: what is left of the time. Throws CANCELLED if the client is closed. */
   next(): RpcOptions {
+    this.#calls.requireOpen();
     this.#made++;
-    const left = this.#deadline === undefined ? undefined : Math.max(1, Math.ceil(this.#deadline - performance.now()));
-    return { ...(this.#signal && { signal: this.#signal }), ...(left !== undefined && { timeoutMs: left }) };
+    return { ...(this.#signal && { signal: this.#signal }), ...this.#deadline.left };
   }
 
   /** Waits until the next attempt, or throws if there is none. */
@@ -158,18 +192,23 @@ class Attempts {
       throw error;
     }
     try {
-      await backOff(policy, this.#made, this.#signal);
+      await this.#calls.pause(this.#deadline.bounded(backOff(policy, this.#made)), this.#signal);
     } catch {
+      this.#calls.requireOpen(error);
       throw error; // the caller has ended the call meanwhile
     }
-    if (this.#deadline !== undefined && performance.now() >= this.#deadline) {
-      throw error;
+    if (this.#deadline.passed) {
+      throw this.#deadline.exceeded(error);
     }
   }
 
   /** What the caller gets of what was thrown. */
   final(thrown: unknown): TurnwireError {
-    return thrown instanceof TurnwireError ? thrown : fromCall(thrown, this.#signal);
+    const error = thrown instanceof TurnwireError ? thrown : fromCall(thrown, this.#signal);
+    if (error.reason === Reason.UNSPECIFIED && (error.status === "UNAVAILABLE" || error.status === "CANCELLED")) {
+      this.#calls.requireOpen(error); // the calls that closing broke off
+    }
+    return error;
   }
 }
 

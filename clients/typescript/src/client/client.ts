@@ -1,5 +1,4 @@
 import { connect as connectSocket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { TurnwireError } from "../errors.js";
@@ -37,6 +36,7 @@ import type {
   VerifySessionResponse,
 } from "../gen/turnwire/v1/validation_requests_pb.js";
 import { type CallOptions, Calls } from "./calls.js";
+import { Deadline } from "./deadline.js";
 import { collectPrompt, collectRendering, type Prompt, type Rendering } from "./prompts.js";
 import { type ReplayItem, SessionHistory, whole } from "./replay.js";
 import { Sessions } from "./sessions.js";
@@ -107,9 +107,10 @@ export class Client {
     return new Client(new Calls(createGrpcTransport({ baseUrl, sessionManager })), sessionManager);
   }
 
-  /** Ends all calls and closes the connection. */
+  /** Ends all calls and closes the connection, for good: calls that are open, and any later one, reject with CANCELLED. */
   close(): void {
-    this.#sessions.abort();
+    this.#calls.close();
+    this.#sessions.close();
   }
 
   /** The server's version, limits and features. */
@@ -243,7 +244,8 @@ export class Client {
   /**
    * The entries after a revision, then, live, whatever anybody appends, each once and in order. When the server goes away
    * it goes on from the last entry it saw as soon as the server is back, and after `patienceMs` (a minute) rejects. Ends
-   * when the caller breaks out of the loop or aborts the signal.
+   * when the caller breaks out of the loop or aborts the signal, and rejects with DEADLINE_EXCEEDED when `timeoutMs` is
+   * over, whether or not the server is there.
    */
   async *tail({
     sessionId,
@@ -251,16 +253,18 @@ export class Client {
     follow = true,
     onCaughtUp,
     patienceMs = 60_000,
+    timeoutMs,
     ...options
   }: TailOptions): AsyncGenerator<Entry, void, undefined> {
     let seen = afterRevision;
     let caughtUp = false;
     let tries = 0;
     let lostAt: number | undefined;
+    const deadline = new Deadline(timeoutMs);
     for (;;) {
       try {
         const request = { sessionId, afterRevision: seen };
-        for await (const response of this.#calls.stream(METHOD.tail, request, options)) {
+        for await (const response of this.#calls.stream(METHOD.tail, request, { ...options, ...deadline.left })) {
           tries = 0;
           lostAt = undefined;
           for (const entry of response.entries) {
@@ -285,10 +289,13 @@ export class Client {
         if (!gone || performance.now() - lostAt >= patienceMs) {
           throw error;
         }
+        if (deadline.passed) {
+          throw deadline.exceeded(error);
+        }
       }
-      const pause = Math.min(FIRST_PAUSE_MS * 2 ** tries++, LAST_PAUSE_MS);
-      // A signal that is aborted ends the next attempt, and with it the tail.
-      await sleep(pause * (0.5 + 0.5 * Math.random()), undefined, options).catch(() => undefined);
+      const pause = Math.min(FIRST_PAUSE_MS * 2 ** tries++, LAST_PAUSE_MS) * (0.5 + 0.5 * Math.random());
+      // A signal that is aborted, or a client that is closed, ends the next attempt, and with it the tail.
+      await this.#calls.pause(deadline.bounded(pause), options.signal).catch(() => undefined);
     }
   }
 

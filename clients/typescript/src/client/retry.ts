@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { serviceConfig } from "../gen/service_config.js";
 
@@ -27,10 +26,10 @@ function backoffs({ initialBackoff, maxBackoff }: { initialBackoff: string; maxB
 }
 
 /**
- * Waits before the next attempt, of which `attempt` is the number (from 1), with the jitter of gRPC's retry design
- * (proposal A6: a fifth more or less). Rejects when the signal is aborted meanwhile.
+ * Milliseconds before the next attempt, of which `attempt` is the number (from 1), with the jitter of gRPC's retry design
+ * (proposal A6: a fifth more or less).
  */
-export async function backOff(policy: RetryPolicy, attempt: number, signal: AbortSignal | undefined): Promise<void> {
+export function backOff(policy: RetryPolicy, attempt: number): number {
   const pause = Math.min(policy.initialBackoff * policy.backoffMultiplier ** (attempt - 1), policy.maxBackoff);
-  await sleep(pause * (0.8 + 0.4 * Math.random()), undefined, signal && { signal });
+  return pause * (0.8 + 0.4 * Math.random());
 }

@@ -1,4 +1,5 @@
 import type { ClientHttp2Stream } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
@@ -7,8 +8,18 @@ import { Http2SessionManager } from "@connectrpc/connect-node";
  */
 export class Sessions extends Http2SessionManager {
   readonly #heard = new WeakSet<object>();
+  #closed = false;
+
+  /** Closes the connection, and opens no other. */
+  close(): void {
+    this.#closed = true;
+    this.abort();
+  }
 
   override async request(...call: Parameters<Http2SessionManager["request"]>): Promise<ClientHttp2Stream> {
+    if (this.#closed) {
+      throw new ConnectError("the client is closed", Code.Canceled);
+    }
     const stream = await super.request(...call);
     const { session } = stream;
     if (session !== undefined && !this.#heard.has(session)) {

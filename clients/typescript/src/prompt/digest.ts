@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type PromptPart, PromptPartSchema } from "../gen/turnwire/v1/part_pb.js";
 import { type PromptMessage, PromptMessageSchema } from "../gen/turnwire/v1/prompt_pb.js";
 import { requireText } from "../rules/index.js";
-import { deterministic } from "../wire.js";
+import { serialized } from "../wire.js";
 
 /**
  * The digest of a prompt, 32 bytes, so that the same prompt of a fork has the same: SHA-256 over, per message, the role
@@ -30,6 +30,6 @@ export function promptDigest(messages: Iterable<PromptMessage>): Uint8Array {
 
 function partDigest(part: PromptPart): Uint8Array {
   return createHash("sha256")
-    .update(deterministic(PromptPartSchema, { ...part, id: "" }))
+    .update(serialized(PromptPartSchema, { ...part, id: "" }))
     .digest();
 }
