@@ -21,12 +21,14 @@ export interface MirrorOptions {
   recent?: number;
   /** How many characters of changes are kept for each session while the server is away. Default: 4 Mi. */
   queueLimit?: number;
+  /** Whether a session that is deleted in opencode is deleted in Turnwire, for good. Default: no, it stays. */
+  removeGone?: boolean;
 }
 
 /** The plugin, as opencode calls it. Whatever goes wrong in it goes to opencode's log and disturbs nothing. */
 export const server: Plugin = async (input, options) => {
   const logger = new Logger(input.client);
-  const { target, recent, queueLimit } = settingsOf(options);
+  const { target, recent, queueLimit, removeGone } = settingsOf(options);
   let client: Client;
   try {
     client = Client.connect(target);
@@ -37,6 +39,7 @@ export const server: Plugin = async (input, options) => {
   const mirror = new Mirror({
     client,
     queueLimit,
+    removeGone,
     read: (sessionId) => read(input, sessionId),
     project: ({ projectID }) => (projectID === input.project.id ? projectOf(input) : undefined),
     log: (kind, level, message) => logger.log(kind, level, message),
@@ -55,18 +58,20 @@ export const server: Plugin = async (input, options) => {
 };
 
 function settingsOf(options: PluginOptions = {}) {
-  const { server, recent, queueLimit } = options as MirrorOptions;
+  const { server, recent, queueLimit, removeGone } = options as MirrorOptions;
   return {
     target: server || process.env.TURNWIRE_SERVER || SERVER,
     recent: recent ?? RECENT,
     queueLimit: queueLimit ?? QUEUE_LIMIT,
+    removeGone: removeGone ?? false,
   };
 }
 
 async function read({ client }: PluginInput, id: string): Promise<SessionRecord | undefined> {
-  const [session, messages] = await Promise.all([
+  const [session, messages, todo] = await Promise.all([
     client.session.get({ path: { id } }),
     client.session.messages({ path: { id } }),
+    client.session.todo({ path: { id } }),
   ]);
   if (session.response.status === 404) {
     return undefined;
@@ -74,7 +79,8 @@ async function read({ client }: PluginInput, id: string): Promise<SessionRecord 
   if (session.data === undefined || messages.data === undefined) {
     throw new Stale("opencode did not answer");
   }
-  return JSON.parse(JSON.stringify({ info: session.data, messages: messages.data })) as SessionRecord;
+  const record = { info: session.data, messages: messages.data, todo: todo.data };
+  return JSON.parse(JSON.stringify(record)) as SessionRecord;
 }
 
 async function recentSessions({ client }: PluginInput, count: number): Promise<string[]> {

@@ -26,11 +26,13 @@ class Run {
     readonly opencode: Recorded,
     server: string,
     queueLimit = 4 * 1024 * 1024,
+    removeGone = false,
   ) {
     this.#client = Client.connect(server);
     this.mirror = new Mirror({
       client: this.#client,
       queueLimit,
+      removeGone,
       read: (id) => opencode.read(id),
       project: () => undefined,
       log: (_, __, message) => this.told.push(message),
@@ -210,3 +212,78 @@ test("two writers of one session come to the same end", async () => {
   await Promise.all(runs.map((run) => run.end()));
   await assertEqualExports(server);
 });
+
+const todo = (id: string, ...contents: string[]): BusEvent => ({
+  type: "todo.updated",
+  properties: {
+    sessionID: id,
+    todos: contents.map((content) => ({ priority: "high", status: "pending", content })),
+  },
+});
+
+test("a todo list is kept as the importer keeps it, as it comes and when it is caught up, and ends", async () => {
+  const server = await serve(join(place.path, "todo.db"));
+  const client = Client.connect(server.address);
+  const beside = async (id: string) => {
+    const { properties } = await client.getSession(id);
+    return JSON.parse(properties?.extraJson || "{}")["opencode/beside"];
+  };
+  const kept = (content: string) => JSON.stringify({ content, status: "pending", priority: "high" });
+  const opencode = new Recorded();
+  const first = new Run(opencode, server.address);
+  first.take(EVENTS);
+  await first.mirror.settled();
+  const [one = "", other = ""] = IDS;
+  first.take([todo(one, "a", "b")]);
+  await first.mirror.settled();
+  const { properties } = await client.getSession(one);
+  assert.ok(properties?.extraJson.includes(`"opencode/beside":{"todo":[${kept("a")},${kept("b")}]}`));
+  first.take([todo(one), todo(other, "x"), todo(other, "y")]);
+  await first.end();
+  assert.deepEqual([await beside(one), (await beside(other)).todo.length], [undefined, 1]);
+  opencode.apply(todo(one, "c"));
+  const second = new Run(opencode, server.address);
+  await second.mirror.catchUp([one, other]);
+  await second.end();
+  assert.deepEqual(
+    [await beside(one), await beside(other)],
+    [{ todo: [JSON.parse(kept("c"))] }, { todo: [JSON.parse(kept("y"))] }],
+  );
+  await assertEqualExports(server);
+  client.close();
+});
+
+for (const removeGone of [false, true]) {
+  test(`a session that is deleted in opencode ${removeGone ? "is deleted" : "stays"} in Turnwire`, async () => {
+    const db = join(place.path, `gone-${removeGone}.db`);
+    let server = await serve(db);
+    const run = new Run(new Recorded(), server.address, undefined, removeGone);
+    const [one = "", other = "", third = ""] = IDS;
+    const client = Client.connect(server.address);
+    await client.createSession({ sessionId: third, properties: { title: "Mine" } });
+    client.close();
+    run.take(EVENTS);
+    const gone = (id: string): BusEvent => ({ type: "session.deleted", properties: { sessionID: id, info: { id } } });
+    run.take([gone(one)]); // in the middle of its first append
+    await run.mirror.settled();
+    const port = Number(server.address.split(":").at(-1));
+    await server.stop();
+    run.take([gone(other), gone(third), todo(other, "too late")]);
+    server = await serve(db, port);
+    await run.mirror.settled();
+    await run.end();
+    const again = Client.connect(server.address);
+    const there: string[] = [];
+    for await (const { id } of again.listSessions()) {
+      there.push(id);
+    }
+    again.close();
+    assert.equal(there.includes(third), true);
+    assert.equal(there.includes(other), !removeGone);
+    assert.equal(removeGone && there.includes(one), false);
+    assert.deepEqual(
+      run.told.filter((text) => !/did not come from opencode|cannot be reached/.test(text)),
+      [],
+    );
+  });
+}

@@ -24,14 +24,22 @@ export const EXPORTS: ReadonlyMap<string, { path: string; tree: { info: Tree; me
 export class Recorded {
   readonly #sessions = new Map<
     string,
-    { info: Tree; messages: Map<string, { info: Tree; parts: Map<string, Tree> }> }
+    { info: Tree; messages: Map<string, { info: Tree; parts: Map<string, Tree> }>; todo: Tree[] }
   >();
 
   apply({ type, properties }: BusEvent): void {
     const { sessionID, info, part } = properties as { sessionID: string; info?: Tree; part?: Tree };
+    if (type === "session.deleted") {
+      this.#sessions.delete(String(info?.id));
+      return;
+    }
     if (info !== undefined && type.startsWith("session.")) {
       const there = this.#sessions.get(sessionID);
-      this.#sessions.set(sessionID, { info, messages: there?.messages ?? new Map() });
+      this.#sessions.set(sessionID, { info, messages: there?.messages ?? new Map(), todo: there?.todo ?? [] });
+    }
+    const session = this.#sessions.get(sessionID);
+    if (type === "todo.updated" && session !== undefined) {
+      session.todo = (properties as { todos: Tree[] }).todos;
     }
     const messages = this.#sessions.get(sessionID)?.messages;
     if (info !== undefined && type === "message.updated") {
@@ -47,6 +55,7 @@ export class Recorded {
     return (
       found && {
         info: found.info,
+        todo: found.todo,
         messages: [...found.messages.values()].map(({ info, parts }) => ({ info, parts: [...parts.values()] })),
       }
     );

@@ -37,8 +37,12 @@ function inOrder(info: Tree): Tree {
 
 /** The members in an order; those that it does not name stay behind, as they are. */
 function sorted(tree: Tree, order: readonly string[]): [string, Json][] {
+  return inRank(Object.entries(tree), order);
+}
+
+function inRank<T>(members: [string, T][], order: readonly string[]): [string, T][] {
   const rank = (key: string) => (order.includes(key) ? order.indexOf(key) : order.length);
-  return Object.entries(tree).toSorted(([a], [b]) => rank(a) - rank(b));
+  return members.toSorted(([a], [b]) => rank(a) - rank(b));
 }
 
 /** What is known of a session beside its `info`. */
@@ -51,7 +55,14 @@ export interface SessionFacts {
   readonly parentPart?: string | undefined;
   /** The project that the session belongs to, as JSON text. */
   readonly project?: string | undefined;
+  /** Its todo list, which may be empty; undefined: not known. */
+  readonly todo?: readonly Json[] | undefined;
 }
+
+/** What stands beside a session, in the order in which Turnwire's importer writes it. */
+const BESIDE_ORDER: readonly string[] = ["todo", "share", "project"];
+/** The members of a todo in the order of opencode's database. */
+const TODO_ORDER: readonly string[] = ["content", "status", "priority"];
 
 /** The properties of a session. */
 export function mapSession(given: Tree, facts: SessionFacts = {}): SessionProperties {
@@ -74,8 +85,11 @@ export function mapSession(given: Tree, facts: SessionFacts = {}): SessionProper
   const own = extraJson(compare(facts.hasRevert ? rest : info, sessionTree(String(info.id), properties)), info);
   const { stored } = facts;
   const spaces = new Map([...spacesOf(own), ...spacesBut(stored?.extraJson ?? "", SPACE)]);
-  if (facts.project !== undefined && !spaces.has(BESIDE)) {
-    spaces.set(BESIDE, `{"project":${facts.project}}`);
+  const beside = besideOf(spaces.get(BESIDE) ?? "", facts);
+  if (beside) {
+    spaces.set(BESIDE, beside);
+  } else {
+    spaces.delete(BESIDE);
   }
   properties.extraJson = ofSpaces(spaces);
   properties.labels = { ...stored?.labels };
@@ -87,6 +101,21 @@ export function mapSession(given: Tree, facts: SessionFacts = {}): SessionProper
     }
   }
   return properties;
+}
+
+/** What is kept beside a session: what is stored of it, with what is known now. */
+function besideOf(stored: string, { project, todo }: SessionFacts): string {
+  const members = spacesOf(stored);
+  if (project !== undefined && !members.has("project")) {
+    members.set("project", project);
+  }
+  if (todo !== undefined && todo.length > 0) {
+    const items = todo.map((item) => (isTree(item) ? Object.fromEntries(sorted(item, TODO_ORDER)) : item));
+    members.set("todo", JSON.stringify(items));
+  } else if (todo !== undefined) {
+    members.delete("todo");
+  }
+  return ofSpaces(inRank([...members], BESIDE_ORDER));
 }
 
 function spacesBut(extraJson: string, name: string): Map<string, string> {

@@ -18,15 +18,21 @@ export interface BusEvent {
   readonly properties: unknown;
 }
 
+/** What a mirror needs. */
+export interface MirrorSurroundings extends Omit<Surroundings, "parentPart" | "signal"> {
+  /** Whether a session that is deleted in opencode is deleted in Turnwire, for good. */
+  readonly removeGone: boolean;
+}
+
 export class Mirror {
-  readonly #with: Omit<Surroundings, "parentPart" | "signal">;
+  readonly #with: MirrorSurroundings;
   readonly #over = new AbortController();
   readonly #sessions = new Map<string, SessionMirror>();
   /** The tool parts that started sessions, by the ids of these. */
   readonly #parentParts = new Map<string, string>();
   #lastEvent = 0;
 
-  constructor(surroundings: Omit<Surroundings, "parentPart" | "signal">) {
+  constructor(surroundings: MirrorSurroundings) {
     this.#with = surroundings;
   }
 
@@ -38,7 +44,7 @@ export class Mirror {
     }
     this.#lastEvent = performance.now();
     if (found.change === "deleted") {
-      this.#sessions.delete(found.sessionId);
+      this.#session(found.sessionId).gone(this.#with.removeGone);
       return;
     }
     this.#noteChild(properties as Tree);
@@ -136,6 +142,8 @@ function changeOf(
       return found({ kind: "session", text: JSON.stringify(info) });
     case "session.deleted":
       return found("deleted");
+    case "todo.updated":
+      return found({ kind: "todo", text: JSON.stringify(properties.todos) });
     case "session.idle":
       return found("idle");
     case "message.updated":

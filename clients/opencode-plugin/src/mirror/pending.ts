@@ -3,6 +3,7 @@
 /** A change as opencode tells it. Texts are JSON: opencode goes on changing its objects. */
 export type Change =
   | { readonly kind: "session"; readonly text: string }
+  | { readonly kind: "todo"; readonly text: string }
   | { readonly kind: "message"; readonly id: string; readonly text: string }
   | { readonly kind: "part"; readonly id: string; readonly messageId: string; readonly text: string }
   | { readonly kind: "delta"; readonly id: string; readonly messageId: string; readonly added: string }

@@ -59,6 +59,13 @@ export function readView(client: Client, sessionId: string, courier: Courier): P
   });
 }
 
+/** Deletes a session; returns when it is gone. */
+export function remove(client: Client, sessionId: string, courier: Courier): Promise<void> {
+  return patiently(courier, async (options) => {
+    await client.deleteSession({ sessionId }, options);
+  });
+}
+
 /** Calls until the server answers. */
 async function patiently<T>(courier: Courier, call: (options: { signal: AbortSignal }) => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {

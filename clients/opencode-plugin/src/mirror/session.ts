@@ -3,10 +3,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, Reason, TurnwireError } from "@turnwire/client";
 import { legalId, type MessageRecord, mapRevert, mapSession, mapWhole, type Tree } from "../mapping/index.js";
+import type { Json } from "../mapping/values.js";
 import { Stale, write } from "./changes.js";
 import { steps } from "./comparison.js";
 import { type Change, Pending } from "./pending.js";
-import { type Courier, readView, send } from "./sending.js";
+import { type Courier, readView, remove, send } from "./sending.js";
 import type { LogView } from "./view.js";
 import { type Append, keyOf, Writer } from "./writer.js";
 
@@ -20,6 +21,8 @@ const MOST_REFUSED = 1000;
 export interface SessionRecord {
   readonly info: Tree;
   readonly messages: readonly MessageRecord[];
+  /** The todo list; undefined: not known. */
+  readonly todo?: readonly Json[] | undefined;
 }
 
 /** What the mirrors of all sessions share. */
@@ -54,6 +57,9 @@ export class SessionMirror {
   #phase: Phase = "stale";
   #view: LogView | undefined;
   #info: Tree = {};
+  #todo: readonly Json[] | undefined;
+  /** Whether opencode has deleted the session, and it is to be deleted in Turnwire too. */
+  #isGone = false;
   #running: Promise<void> | undefined;
   #comparisons = 0;
   #isAway = false;
@@ -87,6 +93,14 @@ export class SessionMirror {
     this.wake();
   }
 
+  /** opencode has deleted the session. `remove`: so is what Turnwire has of it; else that stays as it is. */
+  gone(remove: boolean): void {
+    this.#phase = "left alone";
+    this.#pending.clear();
+    this.#isGone = remove;
+    this.wake();
+  }
+
   /** Takes in a change. Never throws. */
   push(change: Change): void {
     if (this.#phase === "reading" || this.#phase === "live") {
@@ -115,14 +129,18 @@ export class SessionMirror {
   }
 
   #hasWork(): boolean {
-    const isOver = this.#with.signal.aborted || this.#phase === "given up" || this.#phase === "left alone";
-    return !isOver && (this.#phase !== "live" || !this.#pending.isEmpty);
+    if (this.#with.signal.aborted || this.#phase === "given up" || this.#phase === "left alone") {
+      return this.#isGone && !this.#with.signal.aborted;
+    }
+    return this.#phase !== "live" || !this.#pending.isEmpty;
   }
 
   async #run(): Promise<void> {
     while (this.#hasWork()) {
       try {
-        if (this.#phase !== "live") {
+        if (this.#phase === "left alone") {
+          await this.#remove();
+        } else if (this.#phase !== "live") {
           await this.#compare();
         } else {
           await sleep(GATHER_MS);
@@ -144,6 +162,8 @@ export class SessionMirror {
     for (let change = this.#pending.shift(); change !== undefined; change = this.#pending.shift()) {
       if (change.kind === "session") {
         this.#info = JSON.parse(change.text) as Tree;
+      } else if (change.kind === "todo") {
+        this.#todo = listOf(JSON.parse(change.text));
       } else {
         write(change, this.#id, writer);
       }
@@ -154,22 +174,49 @@ export class SessionMirror {
     await this.#send(this.#finish(writer));
   }
 
+  /** Deletes what Turnwire has of the session, if that came from opencode. */
+  async #remove(): Promise<void> {
+    this.#isGone = false;
+    const courier = this.#courier(() => undefined);
+    try {
+      const view = await readView(this.#with.client, this.#sessionId, courier);
+      if (view.isOpencodes) {
+        await remove(this.#with.client, this.#sessionId, courier);
+      }
+    } catch (error) {
+      const isDone = error instanceof TurnwireError && error.reason === Reason.SESSION_DELETED;
+      if (!isDone && !this.#with.signal.aborted) {
+        const why = error instanceof Error ? error.message : String(error);
+        this.#with.log(`gone/${this.#id}`, "error", `${this.#id} is not deleted: ${why}`);
+      }
+    }
+  }
+
+  /** Goes on to another phase, unless the session is left alone meanwhile. Throws Stale then. */
+  #enter(phase: Phase): void {
+    if (this.#phase === "left alone") {
+      throw new Stale("the session was deleted");
+    }
+    this.#phase = phase;
+  }
+
   /** Compares the whole session with what is stored of it, and appends what differs. */
   async #compare(): Promise<void> {
-    this.#phase = "stale";
+    this.#enter("stale");
     this.#comparisons++;
     const courier = this.#courier(() => undefined);
     const view = await readView(this.#with.client, this.#sessionId, courier);
     if (view.revision > 0n && !view.isOpencodes) {
       throw new LeftAlone("a session of this id exists, and did not come from opencode");
     }
-    this.#phase = "reading";
+    this.#enter("reading");
     this.#pending.clear();
     const record = await this.#with.read(this.#id);
     if (record === undefined) {
       throw new LeftAlone("opencode has no such session any more");
     }
     this.#info = record.info;
+    this.#todo = record.todo;
     this.#view = view;
     const whole = mapWhole(record.info, record.messages);
     let writer = new Writer(view, this.#refused);
@@ -198,6 +245,7 @@ export class SessionMirror {
       hasRevert: revert !== undefined,
       parentPart: this.#with.parentPart(this.#id),
       project: this.#with.project(this.#info),
+      todo: this.#todo,
     });
     return writer.append(this.#sessionId, properties);
   }
@@ -207,8 +255,8 @@ export class SessionMirror {
       return;
     }
     const courier = this.#courier(() => {
-      if (this.#phase === "stale") {
-        throw new Stale("more changes came than are kept while the server is away");
+      if (this.#phase === "stale" || this.#phase === "left alone") {
+        throw new Stale("more changes came than are kept while the server is away, or the session was deleted");
       }
     });
     try {
@@ -241,8 +289,8 @@ export class SessionMirror {
   }
 
   #failed(error: unknown): void {
-    if (this.#with.signal.aborted) {
-      return;
+    if (this.#with.signal.aborted || this.#phase === "left alone") {
+      return; // the end, or the session was deleted meanwhile
     }
     const isHopeless = error instanceof LeftAlone || (error instanceof TurnwireError && HOPELESS.has(error.reason));
     if (!isHopeless && this.#comparisons < MOST_COMPARISONS) {
@@ -277,6 +325,10 @@ export class SessionMirror {
   get #sessionId(): string {
     return legalId(this.#id);
   }
+}
+
+function listOf(value: unknown): readonly Json[] | undefined {
+  return Array.isArray(value) ? (value as Json[]) : undefined;
 }
 
 /** There is nothing that trying again would change. */

@@ -2,6 +2,12 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
+/** The list that [[todo]] writes; the ids are for versions that want them. */
+export const TODO = [
+  { priority: "high", content: "Read „the note“", status: "in_progress", id: "1" },
+  { priority: "low", content: "Answer", status: "pending", id: "2" },
+];
+
 interface ChatMessage {
   role: string;
   content?: unknown;
@@ -15,7 +21,7 @@ export interface ChatRequest {
 
 /**
  * A model server on 127.0.0.1 that answers by what the last user message says: [[tool]] with a call of the read tool
- * first, [[error]] with a refusal, [[hold]] with a text that ends when `release` is called; all else with a short text.
+ * first, [[todo]] with one of the todowrite tool, [[error]] with a refusal, [[hold]] with a text that ends when `release` is called; all else with a short text.
  */
 export class FakeModel {
   /** Every request for an answer; those for titles are not among them. */
@@ -80,11 +86,11 @@ export class FakeModel {
         JSON.stringify({ error: { message: "The fake model refuses this.", type: "invalid_request_error" } }),
       );
     } else if (asked.includes("[[tool]]") && !hasResult) {
-      await stream(
-        response,
-        async (say) => say({ content: "Let me look. " }, { tool_calls: [this.#call()] }),
-        "tool_calls",
-      );
+      const call = toolCall("read", { filePath: this.#file });
+      await stream(response, async (say) => say({ content: "Let me look. " }, { tool_calls: [call] }), "tool_calls");
+    } else if (asked.includes("[[todo]]") && !hasResult) {
+      const call = toolCall("todowrite", { todos: TODO });
+      await stream(response, async (say) => say({ tool_calls: [call] }), "tool_calls");
     } else if (asked.includes("[[hold]]")) {
       await stream(response, async (say) => {
         say({ content: "First half, " });
@@ -98,11 +104,11 @@ export class FakeModel {
       await stream(response, async (say) => say({ content: "Hello" }, { content: " wörld" }, { content: ", 😀." }));
     }
   }
+}
 
-  #call() {
-    const args = JSON.stringify({ filePath: this.#file });
-    return { index: 0, id: "call_read_1", type: "function", function: { name: "read", arguments: args } };
-  }
+function toolCall(name: string, args: object) {
+  const called = { name, arguments: JSON.stringify(args) };
+  return { index: 0, id: `call_${name}_1`, type: "function", function: called };
 }
 
 type Say = (...deltas: object[]) => void;

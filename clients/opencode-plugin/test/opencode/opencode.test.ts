@@ -5,9 +5,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "@turnwire/client";
+import { Client, Reason, TurnwireError } from "@turnwire/client";
 import { folder, python, type Server, serve, stopAll } from "../support.js";
-import { FakeModel, textOf } from "./model.js";
+import { FakeModel, TODO, textOf } from "./model.js";
 import { ADDED, Opencode, type OpencodeServer } from "./program.js";
 
 /** Milliseconds until which something must have come to be; only a failure takes so long. */
@@ -100,6 +100,35 @@ test("a tool's call and result are mirrored, and text that streams is appended p
   model.release();
   await answer;
   await assertMirrored(id);
+});
+
+test("a todo list is mirrored beside the session", async () => {
+  const id = await create();
+  await program.ask(id, "Plan. [[todo]]");
+  await assertMirrored(id);
+  const client = Client.connect(turnwire.address);
+  const { properties } = await client.getSession(id);
+  client.close();
+  const { todo } = JSON.parse(properties?.extraJson || "{}")["opencode/beside"];
+  const told = (items: { content: string; status: string }[]) => items.map(({ content, status }) => [content, status]);
+  assert.deepEqual(told(todo), told(TODO));
+});
+
+test("a session that is deleted in opencode is deleted in Turnwire, if the plugin is told so", async () => {
+  const id = await program.create();
+  await program.ask(id, "Say hello.");
+  await assertMirrored(id);
+  await program.client.session.delete({ path: { id } });
+  const client = Client.connect(turnwire.address);
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let reason: Reason | undefined; reason !== Reason.SESSION_DELETED; await sleep(50)) {
+    assert.ok(performance.now() < deadline, "it is still there");
+    reason = await client.getSession(id).then(
+      () => undefined,
+      (error: unknown) => (error instanceof TurnwireError ? error.reason : undefined),
+    );
+  }
+  client.close();
 });
 
 test("a failure of the model is mirrored", async () => {

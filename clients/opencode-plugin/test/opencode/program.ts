@@ -136,7 +136,7 @@ function configuration(baseURL: string) {
   return {
     autoupdate: false,
     share: "disabled",
-    plugin: [[pathToFileURL(PACKAGE).href, { recent: 20 }]],
+    plugin: [[pathToFileURL(PACKAGE).href, { recent: 20, removeGone: true }]],
     provider: {
       fake: {
         npm: "@ai-sdk/openai-compatible",
