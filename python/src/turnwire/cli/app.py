@@ -10,7 +10,8 @@ import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Concatenate, Final, NoReturn, ParamSpec
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, Final, NoReturn, ParamSpec, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -195,6 +196,8 @@ def command(
             outer[name].replace(kind=inspect.Parameter.KEYWORD_ONLY, default=False if name == "json" else None)
             for name in ("db", "server", "json")
         ]
+        for each in own:
+            _refuse_empty_paths(each.annotation)
         parameters = [outer["context"], *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)]
         run.__dict__["__signature__"] = inspect.Signature([*parameters, *shared_options])
         run.__annotations__ = {each.name: each.annotation for each in [*parameters, *shared_options]}
@@ -212,6 +215,20 @@ def interruptible() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _refuse_empty_paths(annotation: Any) -> None:
+    """Have an option or argument that takes paths refuse the empty one, of which `Path` would make this directory."""
+    of, *infos = get_args(annotation) or (annotation,)
+    if Path in (of, *get_args(of), *(inner for each in get_args(of) for inner in get_args(each))):
+        for info in infos:
+            info.parser = _path
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("an empty text is no path")
+    return Path(text)
 
 
 def _reflowed(text: str) -> str:
