@@ -170,7 +170,7 @@ async def test_a_time_that_was_changed_is_one_finding(tmp_path: Path, by: int) -
 async def test_a_torn_payload(tmp_path: Path) -> None:
     tear = "UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE pos = :at + 64"
     engine = await damaged(tmp_path / "t.db", tear)
-    assert rules_of(await validated(engine, "bad")) == [(64, "session.digest"), (64, "storage.bytes")]
+    assert rules_of(await validated(engine, "bad")) == [(64, "storage.bytes"), (64, "session.digest")]
     await engine.close()
 
 
@@ -192,7 +192,7 @@ _BLOCK = "pos = (SELECT min(pos) FROM entry WHERE mark = 0 AND pos > :at + 40)"
         (f"UPDATE entry SET payload = CAST(replace(payload, 'text 50 ', 'teXt 50 ') AS BLOB) WHERE {_BLOCK}",
          [(88, "session.digest")], 202),
         (f"UPDATE entry SET payload = substr(payload, 1, length(payload) - 3) WHERE {_BLOCK}",
-         [(88, "session.digest"), (88, "storage.bytes")], 202),
+         [(88, "storage.bytes"), (88, "session.digest")], 202),
         (f"UPDATE entry SET payload = x'' WHERE {_BLOCK}", [(46, "session.revision")], 159),
         (f"DELETE FROM entry WHERE {_BLOCK}", [(89, "session.revision")], 159),
     ],
@@ -300,5 +300,19 @@ async def test_times_that_no_digest_can_hold_are_one_finding(tmp_path: Path, tim
 async def test_a_number_of_a_payload_that_no_field_can_have(tmp_path: Path, mark: int) -> None:
     engine = await damaged(tmp_path / "t.db", f"UPDATE entry SET mark = {mark} WHERE pos = :at + 100")
     assert rules_of(await validated(engine, "bad")) == [(100, "storage.form")]
+    assert rules_of(await validated(engine, "good")) == []
+    await engine.close()
+
+
+@pytest.mark.parametrize(("entries", "size"), [(3, 10), (80, 10), (200, 1100), (900, 10)])
+@pytest.mark.parametrize("by", [-1, 10**12])
+async def test_another_time_to_count_from_is_one_finding(tmp_path: Path, by: int, entries: int, size: int) -> None:
+    """All times of recording are kept as distances from that of the first entry, so that no digest holds."""
+    change = f"UPDATE session SET first_us = first_us + {by} WHERE id = 'bad'"
+    engine = await damaged(tmp_path / "t.db", change, entries=entries, size=size)
+    found = [finding for each in await validated(engine, "bad") for finding in each.findings]
+    assert [finding.rule for finding in found] == ["session.digest"]
+    if size > 1000:  # else all lie in rows that share one digest
+        assert found[0].text.endswith(f"is off by {-by / 1e6:,.6f} seconds")
     assert rules_of(await validated(engine, "good")) == []
     await engine.close()

@@ -81,13 +81,26 @@ def later_enum() -> v1.ToolPart:
     return v1.ToolPart(call_id="c", name="n", state=77)  # type: ignore[arg-type]
 
 
-def log_in_json(change: Callable[[Any], object], *, within: str = "tool") -> bytes:
-    """JSON lines of a log in whose middle a tool call, or its part, is what a later schema has made of it."""
+def entry_in_json(change: Callable[[Any], object]) -> bytes:
+    """JSON lines of a log in whose middle an entry, of an assistant with a tool call, is changed."""
     entries = raw(*opening(), user("u"), assistant("a", tool("p")), user("w"))
     trees = [json_format.MessageToDict(v1.Entry.FromString(entry_bytes(each))) for each in entries]
-    part = trees[3]["assistant"]["assistant"]["parts"][0]
-    change(part if within == "part" else part["tool"])
+    change(trees[3])
     return b"".join(json.dumps({"entry": each}).encode() + b"\n" for each in trees)
+
+
+def log_in_json(change: Callable[[Any], object], *, within: str = "tool") -> bytes:
+    """The same, in whose middle the tool call, or its part, is what a later schema has made of it."""
+
+    def inside(entry: Any) -> None:
+        part = entry["assistant"]["assistant"]["parts"][0]
+        change(part if within == "part" else part["tool"])
+
+    return entry_in_json(inside)
+
+
+def _hologram(entry: Any) -> None:
+    entry["hologram"] = entry.pop("assistant")
 
 
 def later_payload(*, ignorable: bool = False) -> list[RawEntry]:
@@ -156,6 +169,7 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
     "storage.form": [
         lambda path: found_in([*whole()[:3], whole()[3]._replace(recorded_us=2**62)], end=head(whole())),
         lambda path: check(path, log(*whole()) + delimited(entry_bytes(whole()[3]) + wire.field(19, b""))),
+        lambda path: check(path, entry_in_json(lambda entry: entry.pop("assistant"))),
     ],
     "storage.torn": [
         lambda path: check(path, log(*whole())[:-1]),
@@ -196,6 +210,8 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
     "storage.unknown_payload": [
         lambda path: found_in(later_payload()),
         lambda path: found_in(later_payload(ignorable=True)),
+        lambda path: check(path, entry_in_json(_hologram)),
+        lambda path: check(path, entry_in_json(lambda entry: (_hologram(entry), entry.update(ignorable=True)))),
     ],
     "storage.continues": [
         lambda path: check(path, native(*whole()[2:])),
@@ -214,6 +230,9 @@ ELSEWHERE = {
     "storage.id": "tests/cli/test_validate_store.py",
     "storage.orphan": "tests/cli/test_validate_store.py",
     "storage.index": "tests/cli/test_validate_store.py",
+    "storage.deleted": "tests/cli/test_validate_store.py",
+    "storage.reply": "tests/cli/test_validate_store.py",
+    "storage.no_digest": "tests/cli/test_validate_store.py",
     "storage.tenants": "tests/cli/test_validate_store.py",
     "storage.import.left": "test_import_left: a database of opencode with rows of the coming version",
 }

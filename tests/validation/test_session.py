@@ -137,6 +137,15 @@ def test_each_damage_is_told() -> None:
     ]
 
 
+def test_many_wrong_digests_beside_each_other_are_one_finding() -> None:
+    whole = raw(*opening(), *(user(f"u{at}") for at in range(2000)))
+    wrong = [each._replace(digest=bytes(32)) if each.revision in (*range(5, 30), 1500) else each for each in whole]
+    many, alone = found_in(wrong, end=head(whole))
+    assert (many.rule, many.revision) == ("session.digest", 5)
+    assert many.text.startswith("none of 25 digests up to revision 29 matches the entries; many entries were changed")
+    assert (alone.rule, alone.revision, alone.text) == ("session.digest", 1500, "the digest does not match the entries")
+
+
 @pytest.mark.parametrize("at", range(4))
 @pytest.mark.parametrize("by", [-(10**7), 10**7])
 def test_a_time_that_was_changed_is_one_finding(at: int, by: int) -> None:
@@ -168,6 +177,7 @@ def test_without_the_id_of_the_session_the_chain_is_followed_from_its_second_ent
     run = SessionCheck()
     for entry in [*whole[:2], whole[2]._replace(payload=raw(*opening(), user("w"))[2].payload)]:
         run.entry(entry)
+    run.end()
     assert rules_of(run.take()) == ["session.digest"]
 
 

@@ -21,6 +21,7 @@ from tests.validation.storage_cases import (
     check,
     delimited,
     entry_bytes,
+    entry_in_json,
     later_payload,
     log,
     native,
@@ -129,6 +130,12 @@ def test_from_which_schema_something_may_come() -> None:
         origin(v1.User, 12345)
         == "field 12345 of User is a number that no schema of Turnwire uses, which hints at damage"
     )
+
+
+def test_an_entry_in_json_says_what_a_later_schema_calls_its_payload(tmp_path: Path) -> None:
+    (finding,) = check(tmp_path / "file", entry_in_json(lambda entry: entry.update(hologram=entry.pop("assistant"))))
+    assert (finding.revision, finding.severity) == (4, v1.Severity.SEVERITY_WARNING)
+    assert finding.text.startswith('the member "hologram" of Entry is of a schema later than')
 
 
 def test_import_left(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from turnwire.validation.findings import Findings
 _FINDINGS: Final = 500
 #: How many entries are read one by one from where many could not be read at once.
 _STRIDE: Final = 128
+_END: Final = object()
 
 
 class _Missed(NamedTuple):
@@ -47,13 +48,18 @@ class Validations(Core):
                     # Away from the event loop, which has other calls to answer.
                     for found in _cut(await asyncio.to_thread(_checked, run, page)):
                         yield v1.ValidateSessionResponse(findings=found, revision=run.last).SerializeToString()
-            found = await asyncio.to_thread(_ended, run, head)
-            for some in _cut(found)[:-1]:
-                yield v1.ValidateSessionResponse(findings=some, revision=run.last).SerializeToString()
+            ending = run.ending(head)
+            while not await asyncio.to_thread(_ended, ending):
+                if more := run.take():
+                    for found in _cut(more):
+                        yield v1.ValidateSessionResponse(findings=found, revision=run.last).SerializeToString()
             summary = run.summary()
             summary.head.CopyFrom(head)
-            last = v1.ValidateSessionResponse(findings=_cut(found)[-1], revision=run.last, summary=summary)
-            yield last.SerializeToString()
+            *some, last = _cut(run.take())
+            for found in some:
+                yield v1.ValidateSessionResponse(findings=found, revision=run.last).SerializeToString()
+            response = v1.ValidateSessionResponse(findings=last, revision=run.last, summary=summary)
+            yield response.SerializeToString()
         finally:
             run.close()
 
@@ -120,9 +126,9 @@ def _head(session: SessionRow) -> v1.Head:
         raise errors.CorruptData(text, session_id=session.id) from None
 
 
-def _ended(run: SessionCheck, head: v1.Head) -> list[v1.Finding]:
-    run.end(head)
-    return run.take()
+def _ended(ending: Iterator[None]) -> bool:
+    """Whether a check is through with its end, of which this does a stretch."""
+    return next(ending, _END) is _END
 
 
 def _cut(found: list[v1.Finding]) -> list[list[v1.Finding]]:
@@ -135,8 +141,11 @@ def _message(request: v1.ValidateMessagesRequest) -> list[v1.Finding]:
     stored = request.stored if request.HasField("stored") else None
     if cls is None:
         found.add("storage.type", value=request.type[:80])
-    elif request.WhichOneof("message") == "json":
-        messages.check_json(request.json, cls, found, stored=stored, role=request.role)
+        return found.take()
+    if request.WhichOneof("message") == "json":
+        read = messages.from_json(request.json, cls, found)
     else:
-        messages.check_bytes(request.binary, cls, found, stored=stored, role=request.role)
+        read = messages.from_bytes(request.binary, cls, found)
+    if read is not None:
+        messages.check(read.message, found, stored=stored, role=request.role, later=read.later)
     return found.take()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from turnwire import v1
 from turnwire.validation import content
 from turnwire.validation.looking import Looking
 from turnwire.validation.state import MessageRow
 
+_MESSAGES: Final = 1024
+
 
 class Closing(Looking):
     """The end of a session."""
 
-    def end(self) -> None:
-        """The rules about the history at the head."""
-        for id, row in self.rows.messages.rows():
+    def end(self) -> Iterator[None]:
+        """The rules about the history at the head; yields now and then, for what was found to be taken."""
+        for number, (id, row) in enumerate(self.rows.messages.rows(), 1):
+            if not number % _MESSAGES:
+                yield
             if row.role != v1.Role.ROLE_ASSISTANT or not self.rows.is_live(row):
                 continue
             if row.sealed and row.open_calls > 0 and not row.cut:
@@ -26,7 +31,7 @@ class Closing(Looking):
                 self._usage(row, id)
 
     def _summary(self, row: MessageRow) -> None:
-        parent = self.rows.messages.get(row.parent) if row.parent else None
+        parent = self.rows.messages.look(row.parent) if row.parent else None
         if (parent is None or not parent.compactions) and not self.references.blind_from:
             path = "assistant.assistant.parent_id"
             self.wrong(

@@ -1,6 +1,6 @@
 """Checks files: Turnwire's own form, length-delimited messages, ProtoJSON and JSON lines, each plain or gzipped.
 
-A file is read once, piece by piece; only a JSON document that is not in lines is held as a whole.
+A file is read once, piece by piece; only a message, or a JSON document, is held as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, Message
 from turnwire import v1
 from turnwire.formats import native
 from turnwire.formats.native import reading
-from turnwire.validation import guess, messages, protojson, values
+from turnwire.validation import documents, guess, messages, protojson, values
 from turnwire.validation.findings import Findings
 from turnwire.validation.logs import Logs
 from turnwire.validation.messages import NONE
@@ -87,7 +87,8 @@ class _File:
             self._found.add("storage.torn", text=str(damage))
         except (EOFError, zlib.error):
             self._found.add("storage.torn", text="the compressed data is cut or damaged")
-        self._logs.end(cut=cut)
+        for _ in self._logs.end(cut=cut):
+            yield self._step()
         yield self._step()
 
     def _records(self) -> Iterator[None]:
@@ -118,9 +119,9 @@ class _File:
             if record is None:
                 return
             if isinstance(record, v1.Session):
-                self._logs.session(record, place)
+                yield from self._logs.session(record, place)
             else:
-                self._logs.entry(record, place)
+                yield from self._logs.entry(record, place)
             yield
 
     # Length-delimited
@@ -150,7 +151,7 @@ class _File:
                 if at == 0 and self._is_single():
                     return
                 raise _type_unknown()
-            self._binary(data, cls, f"byte {at}")
+            yield from self._binary(data, cls, f"byte {at}")
             yield
 
     def _is_single(self, *, all_known: bool = False) -> bool:
@@ -160,52 +161,58 @@ class _File:
         cls = (self._cls or guess.of_bytes(data)) if len(data) <= _MOST_SINGLE else None
         if cls is None or not (guess.fits(data, cls) if all_known else _parses(data, cls)):
             return False
-        self._binary(data, cls, "")
+        for _ in self._binary(data, cls, ""):
+            pass
         return True
 
-    def _binary(self, data: bytes, cls: type[Message], place: str) -> None:
+    def _binary(self, data: bytes, cls: type[Message], place: str) -> Iterator[None]:
         if cls is v1.Entry:
-            self._logs.entry(data, place)
+            yield from self._logs.entry(data, place)
         elif not self._wanted:
             self._messages += 1
-            messages.check_bytes(data, cls, self._found, stored=self._stored, place=place)
+            read = messages.from_bytes(data, cls, self._found, place=place)
+            if read is not None:
+                messages.check(read.message, self._found, stored=self._stored, place=place)
 
     # JSON
 
     def _json(self) -> Iterator[None]:
         """A message a line, or one document: a message, or a list of them."""
-        first = self._content.readline()
-        while first and not first.strip():
-            first = self._content.readline()
-        if not isinstance(_tree(first), dict | protojson.Twice):
-            yield from self._document(first)
+        if self._content.read(_LOOKED_AT).lstrip()[:1] == b"[":
+            self._content.seek(0)
+            yield from self._list()
             return
         self._content.seek(0)
-        for number, line in enumerate(self._content, 1):
+        first = next((line for line in documents.lines(self._content) if line.strip()), b"")
+        in_lines = isinstance(_parsed(first), dict | protojson.Twice | documents.TooMuch)
+        self._content.seek(0)
+        if not in_lines:
+            yield from self._document(documents.whole(self._content), "")
+            return
+        for number, line in enumerate(documents.lines(self._content), 1):
             if line.strip():
-                tree = _tree(line)
-                if tree is None:
-                    self._messages += 1
-                    self._found.add("storage.json", place=f"line {number}", expected="one JSON document a line")
-                else:
-                    self._tree(tree, f"line {number}")
+                yield from self._document(line, f"line {number}")
             yield
 
-    def _document(self, first: bytes) -> Iterator[None]:
-        tree = _tree(first + self._content.read())
-        if isinstance(tree, list):
-            if not tree:
-                raise Unreadable("it holds no message")
-            for index, item in enumerate(cast("list[object]", tree)):
-                self._tree(item, f"item {index}")
-                yield
-        elif tree is None:
-            self._messages += 1
-            self._found.add("storage.json", expected="one JSON document")
-        else:
-            self._tree(tree, "")
+    def _list(self) -> Iterator[None]:
+        count = 0
+        for count, item in enumerate(documents.items(self._content), 1):
+            yield from self._document(item, f"item {count - 1}")
+            yield
+        if not count:
+            raise Unreadable("it holds no message")
 
-    def _tree(self, tree: object, place: str) -> None:
+    def _document(self, text: bytes, place: str) -> Iterator[None]:
+        tree = _parsed(text)
+        if tree is None or isinstance(tree, ValueError):
+            self._messages += 1
+            right = messages.expected(tree) if tree is not None else messages.ONE_DOCUMENT
+            self._found.add("storage.json", place=place, expected=right)
+            return
+        del text  # it may be large, and what it became is
+        yield from self._tree(tree, place)
+
+    def _tree(self, tree: object, place: str) -> Iterator[None]:
         if isinstance(tree, protojson.Twice) and self._cls is None:
             self._messages += 1
             self._found.add("storage.json", place=place, expected=f"one member {values.short(tree.member)}")
@@ -220,12 +227,18 @@ class _File:
             self._messages += 1
             self._found.add("storage.type", place=place)
             return
+        payload = ""
+        if cls is v1.Entry:
+            members = _members(inside)
+            payload = protojson.later_payload(members)
+            if payload:  # which is told of as such
+                inside = {name: value for name, value in members.items() if name != payload}
         read = messages.from_tree(inside, cls, self._found, place=place)
         message = read.message if read is not None else None
         if isinstance(message, v1.Entry):
-            self._logs.message(message, place, read.later if read is not None else NONE)
+            yield from self._logs.message(message, place, read.later if read is not None else NONE, payload)
         elif isinstance(message, v1.Session) and record is not None:
-            self._logs.session(message, place)
+            yield from self._logs.session(message, place)
         elif not self._wanted:
             self._messages += 1
             if message is not None:
@@ -276,15 +289,15 @@ def _is_json(begin: bytes) -> bool:
     """Whether a file is JSON, by its first bytes: an object or a list, or another value by itself."""
     if begin.lstrip()[:1] in _JSON:
         return not _CONTROL.search(begin)
-    return len(begin) < _LOOKED_AT and _tree(begin) is not None
+    return len(begin) < _LOOKED_AT and not isinstance(_parsed(begin), ValueError | None)
 
 
-def _tree(text: bytes) -> object:
-    """A parsed JSON document (`protojson.document`); None for what is none, and for null, which is no message."""
+def _parsed(text: bytes) -> object:
+    """A parsed JSON document (`protojson.document`); ValueError for what is none, None for null."""
     try:
         return protojson.document(text)
-    except ValueError:
-        return None
+    except ValueError as error:
+        return error
 
 
 def _parses(data: bytes, cls: type[Message]) -> bool:

@@ -172,7 +172,8 @@ class History(Parts):
 
     def _finish_revert(self, span: Span) -> None:
         self._open = None
-        self.rows.spans.append(span)
+        if span.place:  # else what it took is not known
+            self.rows.take_out(span)
         row = self.rows.messages.get(self._open_message)
         if row is not None and span.slot:
             row.cut = True

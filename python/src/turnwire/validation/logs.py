@@ -1,18 +1,26 @@
-"""The sessions of a file of entries, one after another."""
+"""The sessions of a file of entries, one after another.
+
+What takes a record is to be iterated to its end: it yields now and then, for what was found to be taken.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from turnwire import errors, v1
-from turnwire.log import raw
-from turnwire.validation import messages, values
+from turnwire.log import raw, wire
+from turnwire.validation import messages, protojson, values
 from turnwire.validation.findings import Findings
 from turnwire.validation.messages import NONE
 from turnwire.validation.registry import Selection
 from turnwire.validation.session import SessionCheck
 
-_DIGEST_BYTES = 32
+_DIGEST_BYTES: Final = 32
+#: The number of a payload of which only its name in JSON is known; no schema has it yet.
+_LATER_FIELD: Final = 299
 
 
 class Logs:
@@ -34,9 +42,9 @@ class Logs:
         self._head: v1.Head | None = None
         self._taken: list[v1.Finding] = []
 
-    def session(self, session: v1.Session, place: str) -> None:
+    def session(self, session: v1.Session, place: str) -> Iterator[None]:
         """A session begins, as it was shown when the file was written."""
-        self.end()
+        yield from self.end()
         self._skipping = bool(self._wanted) and session.id not in self._wanted
         if self._skipping:
             return
@@ -45,8 +53,8 @@ class Logs:
         self._begin(session.id)
         self._head = session.head
 
-    def entry(self, data: bytes, place: str, later: frozenset[str] = NONE) -> None:
-        """The next serialized entry; ``later`` is that of `SessionCheck.entry`."""
+    def entry(self, data: bytes, place: str, later: frozenset[str] = NONE, origin: str = "") -> Iterator[None]:
+        """The next serialized entry; ``later`` and ``origin`` are those of `SessionCheck.entry`."""
         if self._skipping:
             return
         try:
@@ -55,7 +63,7 @@ class Logs:
             self._damaged(data, place, str(error))
             return
         if self._run is None or (self._head is None and entry.revision == 1 and self._run.checked):
-            self.end()
+            yield from self.end()
             self._begin("")
         run = self._run
         assert run is not None
@@ -66,24 +74,33 @@ class Logs:
             shown = values.short(entry.digest)
             run.found.add("bytes.len", revision=entry.revision, path="digest", value=shown, expected=right, place=place)
         self.entries += 1
-        run.entry(entry, later)
+        run.entry(entry, later, origin)
         self._taken += run.take()
 
-    def message(self, entry: v1.Entry, place: str, later: frozenset[str]) -> None:
-        """The next entry, as a message that was read from JSON; ``later`` is that of `SessionCheck.entry`."""
+    def message(self, entry: v1.Entry, place: str, later: frozenset[str], payload: str = "") -> Iterator[None]:
+        """The next entry, as a message that was read from JSON; ``later`` is that of `SessionCheck.entry`.
+
+        ``payload``: the member that is its payload, which only a later schema knows, and which was left out.
+        """
+        if payload:
+            data = entry.SerializeToString(deterministic=True) + wire.field(_LATER_FIELD, b"")
+            origin = protojson.origin(payload, v1.Entry.DESCRIPTOR)
+            return self.entry(data, place, later | {""}, origin)
         try:
             data = raw.serialized(entry)
         except errors.InvalidArgument:  # the rules will tell
             data = entry.SerializeToString(deterministic=True)
-        self.entry(data, place, later)
+        return self.entry(data, place, later)
 
-    def end(self, *, cut: bool = False) -> None:
+    def end(self, *, cut: bool = False) -> Iterator[None]:
         """The session that was begun ends here; ``cut``: because the file cannot be read on."""
         if self._run is not None:
             if cut:
                 self._run.cut()
             if self._run.checked:
-                self._run.end(self._head)
+                for _ in self._run.ending(self._head):
+                    self._taken += self._run.take()
+                    yield
             self._taken += self._run.take()
             self._run.close()
         self._run = self._head = None

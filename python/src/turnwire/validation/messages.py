@@ -11,10 +11,12 @@ from turnwire import v1
 from turnwire.errors import Violation
 from turnwire.rules import own, schema
 from turnwire.validation import protojson, unknown, values
+from turnwire.validation.documents import TooMuch
 from turnwire.validation.findings import Findings
 
 _LATER: Final = str(protojson.LATER)
 
+ONE_DOCUMENT: Final = "one JSON document"
 NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -77,52 +79,35 @@ def check(
     return sound
 
 
-def check_bytes(
-    data: bytes,
-    cls: type[Message],
-    found: Findings,
-    *,
-    stored: bool | None = None,
-    role: int = 0,
-    place: str = "",
-) -> Message | None:
-    """The same for a serialized message; returns it, or None if the bytes are none."""
-    try:
-        message = cls.FromString(data)
-    except DecodeError:
-        found.add("storage.bytes", place=place, expected=f"a serialized {cls.DESCRIPTOR.full_name}")
-        return None
-    check(message, found, stored=stored, role=role, place=place)
-    return message
-
-
-def check_json(
-    text: str,
-    cls: type[Message],
-    found: Findings,
-    *,
-    stored: bool | None = None,
-    role: int = 0,
-    place: str = "",
-) -> Message | None:
-    """The same for a message as ProtoJSON."""
-    try:
-        tree = protojson.document(text)
-    except ValueError:
-        found.add("storage.json", place=place, expected="one JSON document")
-        return None
-    read = from_tree(tree, cls, found, place=place)
-    if read is None:
-        return None
-    check(read.message, found, stored=stored, role=role, place=place, later=read.later)
-    return read.message
-
-
 class Read(NamedTuple):
-    """A message that was read from JSON; ``later``: the paths of what only a later schema knows."""
+    """A message that was read; ``later``: the paths where JSON had what only a later schema knows and it lacks."""
 
     message: Message
     later: frozenset[str]
+
+
+def from_bytes(data: bytes, cls: type[Message], found: Findings, *, place: str = "") -> Read | None:
+    """A serialized message; None, with a finding, if the bytes are none."""
+    try:
+        return Read(cls.FromString(data), NONE)
+    except DecodeError:
+        found.add("storage.bytes", place=place, expected=f"a serialized {cls.DESCRIPTOR.full_name}")
+        return None
+
+
+def from_json(text: str, cls: type[Message], found: Findings, *, place: str = "") -> Read | None:
+    """A message as ProtoJSON; None, with a finding, if the text is none."""
+    try:
+        tree = protojson.document(text)
+    except ValueError as error:
+        found.add("storage.json", place=place, expected=expected(error))
+        return None
+    return from_tree(tree, cls, found, place=place)
+
+
+def expected(error: ValueError) -> str:
+    """What is right where a text could not be parsed."""
+    return str(error) if isinstance(error, TooMuch) else ONE_DOCUMENT
 
 
 def from_tree(tree: Any, cls: type[Message], found: Findings, *, place: str = "") -> Read | None:

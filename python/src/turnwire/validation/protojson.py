@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, cast
@@ -17,8 +18,10 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.message import Message
 
 import turnwire
+from turnwire import v1
 from turnwire.rules.compiler import path_key
 from turnwire.rules.schema import PACKAGE
+from turnwire.validation import documents
 
 #: Stands in a message for the name of an enum that this schema does not know; no schema has this number.
 LATER: Final = -(2**31)
@@ -50,7 +53,11 @@ class Twice(NamedTuple):
 
 
 def document(text: str | bytes) -> Any:
-    """Parse one JSON document of RFC 8259; an object with a member twice is a `Twice`. Raises ValueError."""
+    """Parse one JSON document of RFC 8259; an object with a member twice is a `Twice`.
+
+    Raises ValueError, and its `documents.TooMuch`.
+    """
+    documents.check_size(text)
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except RecursionError:
@@ -74,12 +81,28 @@ def message(tree: Any, cls: type[Message]) -> tuple[Message, list[Later]]:
     return made, later
 
 
+def later_payload(members: dict[str, Any]) -> str:
+    """The member that must be the payload of an entry, of a kind that only a later schema knows; "" for none."""
+    fields = _fields(v1.Entry.DESCRIPTOR)
+    if any(fields[name].containing_oneof is not None for name in members if name in fields):
+        return ""
+    unknown = [name for name, value in members.items() if name not in fields and isinstance(value, dict)]
+    return unknown[0] if len(unknown) == 1 else ""
+
+
+def origin(member: str, of: Descriptor) -> str:
+    """Where a member that the schema does not know may come from, in one sentence for people."""
+    shown = json.dumps(member[:80], ensure_ascii=False)
+    version = f"that of version {turnwire.__version__}"
+    return f"the member {shown} of {of.name} is of a schema later than {version}, or misspelt"
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Twice:
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
-    names = [name for name, _ in pairs]
-    return Twice(next(name for at, name in enumerate(names) if name in names[:at]))
+    counts = Counter(name for name, _ in pairs)
+    return Twice(next(name for name, count in counts.items() if count > 1))
 
 
 def _constant(name: str) -> None:
@@ -103,11 +126,7 @@ def _message(tree: Any, of: Descriptor, path: str, later: list[Later]) -> dict[s
     for name, value in members.items():
         field = _fields(of).get(name)
         if field is None:
-            shown = json.dumps(name[:80], ensure_ascii=False)
-            version = f"that of version {turnwire.__version__}"
-            later.append(
-                Later(path, f"the member {shown} of {of.name} is of a schema later than {version}, or misspelt")
-            )
+            later.append(Later(path, origin(name, of)))
         else:
             made[name] = _value(value, field, lead + field.name, later)
     return made

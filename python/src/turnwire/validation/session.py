@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
@@ -23,6 +23,7 @@ from turnwire.validation.records import Records
 from turnwire.validation.references import References
 from turnwire.validation.registry import Selection
 from turnwire.validation.state import State
+from turnwire.validation.wrong_digests import WrongDigests
 
 #: Name and class of the payloads by their numbers in ``Entry``.
 _PAYLOADS: Final[dict[int, tuple[str, type[Message]]]] = {
@@ -71,17 +72,19 @@ class SessionCheck:
         self._history = History(self._rows, self.found, self._references)
         self._enveloped = enveloped
         self._chain = Chain(session_id)
+        self._wrong = WrongDigests(self.found)
         self._recorded_us = 0  # of the last entry
         self._latest_us = 0
         self._back: deque[tuple[int, str, str]] = deque()  # revisions at which the clock ran back, with what was there
         self._timed = True  # the time of the entry before could be read
         self._cut = False
 
-    def entry(self, entry: RawEntry, later: frozenset[str] = NONE) -> None:
+    def entry(self, entry: RawEntry, later: frozenset[str] = NONE, origin: str = "") -> None:
         """Check the next entry.
 
         ``later``: the paths, from the entry on, where its reader left out what only a later schema knows. It was told
-        of, and is in the digest.
+        of, and is in the digest. ``origin``: where a payload may come from that only a later schema knows; else its
+        number says so.
         """
         self.checked += 1
         revision = entry.revision
@@ -98,7 +101,7 @@ class SessionCheck:
         if revision == 1 and entry.field != prepare.SESSION:
             self.found.add("session.first", revision=1, value=known[0] if known is not None else "")
         if known is None:
-            text = unknown.origin(v1.Entry, entry.field)
+            text = origin or unknown.origin(v1.Entry, entry.field)
             right = "it may be ignored" if entry.ignorable else ""
             self.found.add("storage.unknown_payload", revision=revision, text=text, expected=right)
             self._blind()
@@ -135,11 +138,17 @@ class SessionCheck:
 
     def end(self, head: v1.Head | None = None) -> None:
         """There are no more entries; ``head`` is what is said elsewhere to be the end of the log."""
+        for _ in self.ending(head):
+            pass
+
+    def ending(self, head: v1.Head | None = None) -> Iterator[None]:
+        """The same, which yields now and then, for what was found to be taken: it may be much."""
+        self._wrong.tell(head.recorded.ToMicroseconds() - self._latest_us if head is not None else 0)
         self._references.end()
         self._tell_back(self.last)
         if self._cut:
             return
-        Closing(self._rows, self.found, self._references).end()
+        yield from Closing(self._rows, self.found, self._references).end()
         if head is not None:
             self._head(head)
 
@@ -204,7 +213,7 @@ class SessionCheck:
         elif self._chain.link(entry.revision, entry.recorded_us, entry.field, entry.payload, entry.digest):
             right = f"the entries up to here have {self._chain.told.hex()[:16]}…"
             value = f"{entry.digest.hex()[:16]}…"
-            self.found.add("session.digest", revision=entry.revision, path="digest", value=value, expected=right)
+            self._wrong.add(entry.revision, value, right)
             self._back.clear()  # a time that was changed, and no clock
         if entry.recorded_us < self._recorded_us and not self._chain.doubtful:
             right = f"the one before was recorded at {_time(self._recorded_us)}"
@@ -213,6 +222,7 @@ class SessionCheck:
         self._recorded_us = entry.recorded_us
         self._latest_us = max(self._latest_us, entry.recorded_us)
         self._tell_back(entry.revision - DIGEST_EVERY)
+        self._wrong.settle(entry.revision)
 
     def _form(self, places: Callable[[bytes], object], entry: RawEntry, name: str) -> None:
         try:

@@ -55,11 +55,17 @@ class Table(Generic[Row]):
 
     def get(self, id: str) -> Row | None:
         """The row of an id."""
+        row = self.look(id)
+        if row is not None:
+            self._hot[id] = row
+        return row
+
+    def look(self, id: str) -> Row | None:
+        """The row of an id, not to be changed, and not kept in memory: for who asks while going through `rows`."""
         row = self._hot.get(id)
         if row is None and self._spilled:
             found = self._spill.db().execute(f"SELECT row FROM {self._name} WHERE id = ?", (id,)).fetchone()
-            if found is not None:
-                row = self._hot[id] = self._unpack(json.loads(found[0]))
+            row = self._unpack(json.loads(found[0])) if found is not None else None
         return row
 
     def __contains__(self, id: str) -> bool:

@@ -6,6 +6,7 @@ a path of revisions, so that a message put before another sorts directly before 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -105,7 +106,14 @@ class State:
         self.calls: Table[str] = Table(self._spill, "call", lambda part: [part], _first)
         #: Turns, prompt records, contexts and renderings by a letter and their id: the revision.
         self.records: Table[int] = Table(self._spill, "record", lambda revision: [revision], _first)
-        self.spans: list[Span] = []
+        self._spans = _Spans()
+        self._inside: dict[str, _Spans] = {}  # those that took parts of a message, by its place
+
+    def take_out(self, span: Span) -> None:
+        """Take what a revert hid out of the history; later ones began later."""
+        self._spans.add(span)
+        if span.slot:
+            self._inside.setdefault(span.place, _Spans()).add(span)
 
     def live_message(self, id: str) -> MessageRow | None:
         """A message that is part of the history."""
@@ -114,14 +122,7 @@ class State:
 
     def is_live(self, row: MessageRow) -> bool:
         """Whether a message is part of the history."""
-        if row.removed:
-            return False
-        for span in reversed(self.spans):
-            if span.start < row.born:
-                break
-            if row.place > span.place or (row.place == span.place and not span.slot):
-                return False
-        return True
+        return not row.removed and not self._spans.took(row.born, row.place, "")
 
     def part_owner(self, row: PartRow) -> MessageRow | None:
         """The message of a part that is part of the history; None: the part is not."""
@@ -132,14 +133,8 @@ class State:
 
     def removed_alone(self, row: PartRow, owner: MessageRow) -> bool:
         """Whether a part was taken out by itself, and not with its message, so that its id is never used again."""
-        if row.removed:
-            return True
-        for span in reversed(self.spans):
-            if span.start < row.born:
-                break
-            if span.slot and owner.place == span.place and row.slot >= span.slot:
-                return True
-        return False
+        inside = self._inside.get(owner.place)
+        return row.removed or (inside is not None and inside.took(row.born, owner.place, row.slot))
 
     def trim(self) -> None:
         """Hold memory to its bound; rows that were got before are not to be changed after."""
@@ -151,6 +146,23 @@ class State:
     def close(self) -> None:
         """Let go of what was spilled."""
         self._spill.close()
+
+
+class _Spans:
+    """Reverts that were made final, of which those that took more than any after them count."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []  # in their order, and so in that of what they took from on
+
+    def add(self, span: Span) -> None:
+        while self._spans and self._spans[-1][1:] >= span[1:]:
+            self._spans.pop()
+        self._spans.append(span)
+
+    def took(self, born: int, place: str, slot: str) -> bool:
+        """Whether one took what is in a position since a revision. Of all since then the first took most."""
+        at = bisect_left(self._spans, born, key=attrgetter("start"))
+        return at < len(self._spans) and (place, slot) >= self._spans[at][1:]
 
 
 def _first(packed: list[Any]) -> Any:
