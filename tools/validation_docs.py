@@ -65,9 +65,14 @@ Of a store's file everything that is kept beside the logs is checked too: whethe
 whether every row belongs to a session, and whether the rows of the session, of its index (`node`, `past`, `name`,
 `listed`, `span`) and of what it is filtered by (`detail`, `label`) are what its log comes to. For this the index is
 made again from the entries in a temporary database, in bounded memory, and compared row by row; of a session whose
-log is damaged it is not, since the log is what it would be compared with. Not checked are the replies to request ids
-(`reply`) and the tombstones of deleted sessions (`deleted`), which follow from no entry, sessions of other tenants,
-which are counted, and, behind a server, all but the logs.
+log is damaged it is not, since the log is what it would be compared with. What follows from no entry is checked by
+itself: a reply to a request id (`reply`) must be one of its method that the log has come to, and no session may be
+there that is noted as deleted (`deleted`). That such a row is missing cannot be seen. Not checked are sessions of other
+tenants, which are counted, and, behind a server, all but the logs.
+
+Of a directory, what an import would find there of another program is checked, and each file directly in it that is in a
+known form, as if it were named. What is passed over is named on stderr: directories below, and files in no such form. A
+directory that holds nothing to be checked is one that could not be read.
 """
 
 LAYERS = {

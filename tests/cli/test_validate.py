@@ -119,6 +119,26 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert run("validate", "--session", "no id").code == 2
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["validate", ""],
+        ["import", "opencode", ""],
+        ["import", "turnwire", "x.tw", ""],
+        ["export", "--all", "-o", ""],
+        ["export", "--all", "--after", ""],
+        ["schema", "--output", ""],
+        ["serve", "--socket", ""],
+        ["--db", "", "sessions"],
+    ],
+)
+def test_an_empty_path_is_not_this_directory(args: list[str], tmp_path: Path) -> None:
+    ran = run(*args, env={"XDG_DATA_HOME": str(tmp_path)})
+    assert (ran.code, ran.out) == (2, "")
+    assert any(word in ran.err for word in ("an empty text is no path", "an empty TARGET", "--db takes the path"))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_damaged_store(db: Path) -> None:
     """One session whose payloads are damaged stops no other, and neither does the store's listing."""
     ran = run("--db", db, "fork", support.SESSION, "--id", "ses_fork")
@@ -203,8 +223,36 @@ def test_a_directory_of_stores_and_exports(db: Path, tmp_path: Path) -> None:
     (tmp_path / "hello.txt").write_text("hello")
     os.mkfifo(tmp_path / "fifo")
     ran = run("--json", "validate", tmp_path)
-    assert (ran.code, ran.err) == (0, "")
+    note = f"turnwire: {tmp_path}: passed over what is in no form that is known: fifo, hello.txt\n"
+    assert (ran.code, ran.err) == (0, note)
     assert ran.lines[-1]["summary"]["sessions"] == 2
+
+
+def test_a_directory_of_all_that_files_may_be(db: Path, tmp_path: Path) -> None:
+    """What lies in it is checked as if it were named, but for what is below it, and files that SQLite has beside."""
+    folder = tmp_path / "of all"
+    (folder / "below").mkdir(parents=True)
+    (folder / "models.jsonl").write_text('{"providerId": "acme", "modelId": ""}\n')
+    (folder / "three-turns.json").write_bytes((DATA / "three-turns.json").read_bytes())
+    assert run("--db", db, "export", "--all", "-o", folder / "all.tw").code == 0
+    (folder / "cut.tw").write_bytes((folder / "all.tw").read_bytes()[:-1])
+    for end in ("", "-wal"):
+        (folder / f"turnwire.db{end}").write_bytes(db.read_bytes() if not end else b"")
+    for at in range(6):
+        (folder / f"{at}.png").write_bytes(bytes(range(at, 256)))
+    ran = run("--json", "validate", folder)
+    assert ran.code == 1
+    assert {Path(line["source"]).name for line in ran.lines[:-1]} == {"cut.tw"}
+    assert ran.lines[-1]["summary"]["sessions"] == 4
+    assert ran.err.endswith(" 0.png, 1.png, 2.png, 3.png, 4.png and 3 more\n")
+    ran = run("--json", "validate", folder / "below")
+    assert (ran.code, ran.err) == (2, f"turnwire: error: {folder / 'below'}: nothing that can be checked is there\n")
+
+
+def test_a_directory_of_messages_of_one_type(tmp_path: Path) -> None:
+    (tmp_path / "models.jsonl").write_text('{"providerId": "acme", "modelId": ""}\n')
+    ran = run("--json", "validate", tmp_path, "--type", "ModelRef")
+    assert [line.get("rule") for line in ran.lines] == ["string.min_len", None]
 
 
 def test_some_sessions_of_files(db: Path, tmp_path: Path) -> None:

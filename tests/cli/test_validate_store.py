@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 import turnwire
-from tests.builders import assistant, clear, delta, put, revert, text, tool, turn, user
+from tests.builders import THEN, assistant, clear, delta, put, revert, text, tool, turn, user
 from tests.cli.support import run
+from turnwire import v1
 from turnwire.calls.validation import ValidationCalls
 from turnwire.embedded import Embedded
 
 BAD, GOOD = "ses_bad", "ses_good"
+_BEYOND = v1.AppendResponse(
+    head=v1.Head(revision=82, digest=bytes(32), recorded=Timestamp(seconds=THEN))
+).SerializeToString()
 
 
 async def _made(path: Path) -> None:
@@ -27,7 +32,7 @@ async def _made(path: Path) -> None:
             for at in range(70):  # blocks of small entries, and stretches of the index
                 await tw.append(id, [user(f"m{at}", text(f"q{at}", f"text {at}"))])
             await tw.append(id, [delta("q69", 7, " more"), put("a", text("n", "new")), delta("q69", 12, "!")])
-            await tw.append(id, [revert("m60"), clear(), revert("m65")])
+            await tw.append(id, [revert("m60"), clear(), revert("m65")], request_id="once")
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +125,7 @@ def test_rows_without_a_session(damaged: Any) -> None:
     assert ran.code == 1
     (finding, summary) = ran.lines
     assert finding["rule"] == "storage.orphan"
-    assert finding["value"] == "entry, detail, label, node, past, name, listed, span"
+    assert finding["value"] == "entry, detail, label, node, past, name, listed, span, reply"
     assert summary["summary"]["sessions"] == 1
 
 
@@ -130,6 +135,58 @@ def test_a_session_whose_id_is_none(damaged: Any, id: str) -> None:
     assert (ran.code, ran.err) == (1, "")
     assert [line["rule"] for line in ran.lines[:-1]] == ["storage.id"]
     assert ran.lines[-1]["summary"]["sessions"] == 1
+
+
+def test_another_time_to_count_from_is_one_finding(damaged: Any) -> None:
+    path = damaged("UPDATE session SET first_us = first_us + 5000000 WHERE key = :key")
+    assert found(path) == [("session.digest", BAD, "")]
+    # The digest does not hold, so that nothing is said of what the log comes to, whoever wants to hear of it.
+    assert found(path, "--select", "storage.index", code=0) == []
+
+
+def test_a_session_that_was_deleted_and_is_there(damaged: Any) -> None:
+    path = damaged("INSERT INTO deleted SELECT tenant, id FROM session WHERE key = :key")
+    (finding, _) = run("--json", "validate", path).lines
+    assert (finding["rule"], finding["value"]) == ("storage.deleted", f'"{BAD}"')
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        ("method = 'Wish'", "a method of the service"),
+        ("sha256 = x'00'", "a SHA-256 of the request, in 32 bytes"),
+        ("response = x'ff'", "a serialized turnwire.v1.AppendResponse"),
+        ("response = x'0a020800'", "a serialized turnwire.v1.AppendResponse, whose results[0].revision must be"),
+        (f"response = x'{_BEYOND.hex()}'", "a head up to revision 81"),
+    ],
+)
+def test_a_reply_that_is_none(damaged: Any, change: str, right: str) -> None:
+    path = damaged(f"UPDATE reply SET {change} WHERE session = :key")
+    finding = run("--json", "validate", path).lines[0]
+    assert (finding["rule"], finding["sessionId"]) == ("storage.reply", BAD)
+    assert finding["place"].endswith('to request "once"')
+    assert finding["expected"].startswith(right)
+    assert len(found(path)) == 1
+
+
+def test_entries_without_a_digest_are_a_note(tmp_path: Path) -> None:
+    """As a process leaves them that is killed: the file as it is while another has it open."""
+    path = tmp_path / "copy.db"
+    asyncio.run(_copied(tmp_path / "turnwire.db", path))
+    ran = run("--json", "validate", path)
+    (finding, summary) = ran.lines
+    assert (ran.code, finding["rule"], finding["value"]) == (0, "storage.no_digest", "revisions 66 to 72")
+    assert summary["summary"]["entries"] == 72
+
+
+async def _copied(path: Path, copy: Path) -> None:
+    async with turnwire.open(path) as tw:
+        await tw.create_session(GOOD)
+        await tw.append(GOOD, [turn()])
+        for at in range(70):
+            await tw.append(GOOD, [user(f"m{at}", text(f"q{at}", f"text {at}"))])
+        for end in ("", "-wal"):
+            copy.with_name(copy.name + end).write_bytes(path.with_name(path.name + end).read_bytes())
 
 
 def test_sessions_of_other_tenants_are_counted(damaged: Any) -> None:

@@ -11,7 +11,7 @@ from rich.progress import Progress, TaskID
 from rich.text import Text
 
 from turnwire import v1
-from turnwire.cli.output import Line, Output
+from turnwire.cli.output import Line, Output, error_line
 from turnwire.cli.text import one_line, plural
 
 _STYLES: Final = {
@@ -61,6 +61,11 @@ class Report:
         """Move the bar to what has been done of the target."""
         if self._progress is not None:
             self._progress.update(self._task, completed=completed)
+
+    def unreadable(self, target: str, why: str) -> None:
+        """Say that a target could not be read."""
+        self.tally.unreadable += 1
+        error_line(f"{target}: {why}")
 
     def add(self, findings: Sequence[v1.Finding]) -> None:
         """Write findings."""

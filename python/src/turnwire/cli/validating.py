@@ -66,11 +66,11 @@ async def validate(
 ) -> ExitCode:
     """Check whether what is stored is sound: by the schema, from entry to entry, and byte by byte.
 
-    A TARGET is a path or the id of a session. A path is a store, a file that `turnwire export` wrote, a directory of
-    such, a file of length-delimited messages, ProtoJSON or JSON lines, plain or gzipped, or opencode's data directory,
-    database, tree or export, of which it tells what an import would refuse or repair. docs/validation.md lists the
-    rules. With --json: a turnwire.v1.Finding a line, then a summary. Exit code 1 for errors, 2 if something could not
-    be read.
+    A TARGET is a path or the id of a session. A path is a store, a file that `turnwire export` wrote, a file of
+    length-delimited messages, ProtoJSON or JSON lines, plain or gzipped, opencode's data directory, database, tree or
+    export, of which it tells what an import would refuse or repair, or a directory of such files.
+    docs/validation.md lists the rules. With --json: a turnwire.v1.Finding a line, then a summary. Exit code 1 for
+    errors, 2 if something could not be read.
     """
     if format is Format.TEXT and call.out.json:
         raise Usage("--json and --format text exclude each other")
@@ -81,6 +81,8 @@ async def validate(
     for name in session or []:
         if not ids.valid(name):
             raise Usage(f"an id has 1 to 128 characters of A-Z a-z 0-9 . _ : - and is not {name!r}")
+    if "" in (target or []):
+        raise Usage("an empty TARGET is neither a path nor the id of a session")
     try:
         selection = Selection(select or (), ignore or ())
     except errors.UnknownFilter as error:
@@ -90,13 +92,13 @@ async def validate(
     sessions = [each for each in target or [] if each not in paths and ids.valid(each)]
     for each in target or []:
         if each not in paths and each not in sessions:
-            targets.unreadable(each, "neither a file nor a session: there is no such path, and no id looks so")
+            targets.report.unreadable(each, "neither a file nor a session: there is no such path, and no id looks so")
     for each in paths:
         await targets.path(Path(each), cls, stored, session or [])
     if sessions or not target:
         await targets.store(sessions, session or [])
     for each in sorted({*(session or [])} - targets.seen):
-        targets.unreadable(each, "this session is in none of the targets")
+        targets.report.unreadable(each, "this session is in none of the targets")
     report = targets.report
     report.end()
     if report.tally.unreadable:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from turnwire.store import sqlite_schema
+from turnwire.store.sqlite_rows import Rows
 from turnwire.store.sqlite_schema import APPLICATION_ID, REVISION_BITS
 
 _MAGIC: Final = b"SQLite format 3\x00"
@@ -23,6 +25,8 @@ _FIRST_PAGE: Final = 64 * 1024  # of a database at most
 _TABLES: Final = (b"CREATE TABLE session (", b"CREATE TABLE sqlite_sequence")
 _MOST_FAULTS: Final = 100
 _BUSY_SECONDS: Final = 10.0
+_PAGE: Final = 1000
+_STEPS: Final = 100_000  # of SQLite's machine, between two looks at whether to go on
 #: By table the column whose first bits are a session's key, and how many bits come behind those.
 _OF_SESSIONS: Final = {
     "entry": ("pos", REVISION_BITS),
@@ -55,10 +59,15 @@ def damaged_database(path: Path) -> bool:
     return first.startswith(_MAGIC) or any(table in first for table in _TABLES)
 
 
-def faults(path: Path) -> list[str]:
-    """What SQLite's own check of all pages says is wrong, the first hundred; it never quotes content."""
+def faults(path: Path, stopped: Event | None = None) -> list[str]:
+    """What SQLite's own check of all pages says is wrong, the first hundred; it never quotes content.
+
+    Of a large file it takes long. It ends early, and says nothing that counts, once ``stopped`` is set.
+    """
     try:
         with closing(connect(path)) as db:
+            if stopped is not None:
+                db.set_progress_handler(stopped.is_set, _STEPS)
             rows = db.execute(f"PRAGMA quick_check({_MOST_FAULTS})").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
@@ -75,16 +84,17 @@ def missing(path: Path) -> list[str]:
         return [what for (what,) in made.execute(query) if (what,) not in there]
 
 
-def sessions(path: Path, tenant: str = "") -> tuple[list[Found], int]:
-    """All sessions of a tenant whose rows can be read, in the order in which they were made, and how many others have.
+def sessions(path: Path, tenant: str = "") -> Iterator[Found]:
+    """The sessions of a tenant whose rows can be read, in the order in which they were made.
 
-    Around a damaged page they are looked for from both ends. An id may be anything that a damaged file holds.
+    Behind a damaged page they are looked for from the other end. An id may be anything that a damaged file holds.
     """
-    with closing(connect(path)) as db:
-        first = dict(_rows(db, "key > 0", "ASC"))
-        last = dict(_rows(db, "key < 9223372036854775807", "DESC"))
-    found = [row for _, row in sorted((first | last).items())]
-    return [each for owner, each in found if owner == tenant], sum(owner != tenant for owner, _ in found)
+    return (found for owner, found in _sessions(path) if owner == tenant)
+
+
+def of_others(path: Path, tenant: str = "") -> int:
+    """How many sessions other tenants have."""
+    return sum(owner != tenant for owner, _ in _sessions(path))
 
 
 def orphans(path: Path) -> dict[int, list[str]]:
@@ -94,15 +104,51 @@ def orphans(path: Path) -> dict[int, list[str]]:
     """
     found: dict[int, list[str]] = {}
     with closing(connect(path)) as db:
-        try:
-            known = {key for (key,) in db.execute("SELECT key FROM session")}
-        except sqlite3.DatabaseError:  # every row would seem to be one
-            return {}
         for table, (column, bits) in _OF_SESSIONS.items():
-            keys = (key for key in _keys(db, table, column, bits) if key not in known)
+            keys = (key for key in _keys(db, table, column, bits) if not _may_be_there(db, key))
             for key in islice(keys, _MOST_FAULTS):
                 found.setdefault(key, []).append(table)
     return found
+
+
+def resurrected(path: Path, tenant: str = "") -> Iterator[str]:
+    """The ids of sessions that are there, and noted as deleted as well. Raises sqlite3.Error."""
+    with closing(connect(path)) as db:
+        query = "SELECT id FROM deleted JOIN session USING (tenant, id) WHERE tenant = ? ORDER BY key"
+        yield from (id for (id,) in db.execute(query, (tenant,)))
+
+
+class KeptReply(NamedTuple):
+    """The reply to a request id as a row has it."""
+
+    request_id: str
+    method: str
+    sha256: bytes
+    response: bytes
+
+
+def replies(path: Path, key: int) -> Iterator[KeptReply]:
+    """The replies that are kept in a session, by its key. Raises sqlite3.Error."""
+    with closing(connect(path)) as db:
+        query = "SELECT request_id, method, sha256, response FROM reply WHERE session = ?"
+        yield from map(KeptReply._make, db.execute(query, (key,)))
+
+
+def without_digest(path: Path, id: str, tenant: str = "") -> tuple[int, int] | None:
+    """The first and last entry of which, and behind which, no digest is kept; None if there is none.
+
+    Raises sqlite3.Error.
+    """
+    with closing(connect(path)) as db:
+        rows = Rows(db)
+        found = rows.stored(tenant, id)
+        if found is None or not found[1]:
+            return None
+        session, _ = found
+        last = rows.last(session)
+        kept, _ = rows.digest_before(session, last + 1)
+        kept = max(kept, session.head)
+        return (kept + 1, last) if kept < last else None
 
 
 def _keys(db: sqlite3.Connection, table: str, column: str, bits: int) -> Iterator[int]:
@@ -122,14 +168,39 @@ def _keys(db: sqlite3.Connection, table: str, column: str, bits: int) -> Iterato
         return
 
 
-def _rows(db: sqlite3.Connection, where: str, order: str) -> Iterator[tuple[int, tuple[str, Found]]]:
-    """Rows by their keys with the tenants that own them, until one cannot be read."""
-    query = f"SELECT key, CAST(tenant AS BLOB), CAST(id AS BLOB), head FROM session WHERE {where} ORDER BY key {order}"
+def _may_be_there(db: sqlite3.Connection, key: int) -> bool:
+    """Whether a session has a row, or has it where nothing can be read."""
     try:
-        for key, owner, id, head in db.execute(query):
-            yield key, (_text(owner), Found(_text(id), head, key))
+        return db.execute("SELECT 1 FROM session WHERE key = ?", (key,)).fetchone() is not None
     except sqlite3.DatabaseError:
-        return
+        return True
+
+
+def _sessions(path: Path) -> Iterator[tuple[str, Found]]:
+    """All that can be read with the tenants that own them, page by page, so that no transaction stays open."""
+    last = 0
+    with closing(connect(path)) as db:
+        while True:
+            page, whole = _rows(db, f"key > ? ORDER BY key LIMIT {_PAGE}", last)
+            if not whole:
+                last = page[-1][1].key if page else last
+                page += _rows(db, "key > ? ORDER BY key DESC", last)[0][::-1]
+            yield from page
+            if not whole or len(page) < _PAGE:
+                return
+            last = page[-1][1].key
+
+
+def _rows(db: sqlite3.Connection, where: str, after: int) -> tuple[list[tuple[str, Found]], bool]:
+    """Rows until one cannot be read, and whether all could."""
+    found: list[tuple[str, Found]] = []
+    query = f"SELECT key, CAST(tenant AS BLOB), CAST(id AS BLOB), head FROM session WHERE {where}"
+    try:
+        for key, owner, id, head in db.execute(query, (after,)):
+            found.append((_text(owner), Found(_text(id), head, key)))
+    except sqlite3.DatabaseError:
+        return found, False
+    return found, True
 
 
 def _text(stored: bytes | None) -> str:

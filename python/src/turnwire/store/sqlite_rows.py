@@ -238,7 +238,7 @@ class Rows:
         ``known`` is a revision before ``first`` with its digest from which to compute, if it is nearer than the
         stored one.
         """
-        revision, chain = self._digest_before(session, first)
+        revision, chain = self.digest_before(session, first)
         if revision < known[0] < first:
             revision, chain = known
         for row in self.entries(session, revision + 1, last):
@@ -251,7 +251,7 @@ class Rows:
             if row.revision >= first:
                 yield row._replace(digest=chain)
 
-    def _digest_before(self, session: SessionRow, revision: int) -> tuple[int, bytes]:
+    def digest_before(self, session: SessionRow, revision: int) -> tuple[int, bytes]:
         """The last digest that is stored of a revision before this one."""
         at = base(session.key)
         row = self._execute(

@@ -42,6 +42,18 @@ class Import:
                 return cls(importer, sources)
         return None
 
+    def has(self, path: Path) -> bool:
+        """Whether a path is one of the sources, lies in one, or holds or accompanies one.
+
+        What lies beside a program's database or tree is that program's.
+        """
+        path = path.resolve()
+        for source in self._sources:
+            around = source.path.parent if self._importer.is_store(source) else source.path
+            if path.is_relative_to(around) or source.path.is_relative_to(path):
+                return True
+        return False
+
     def count(self) -> int:
         """How many sessions there are, as far as that can be told quickly."""
         return sum(self._importer.count(source) for source in self._sources)

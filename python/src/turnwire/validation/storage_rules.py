@@ -65,6 +65,26 @@ _TABLE: Final = (
         "export its entries and restore them into another store, which makes the index again.",
     ),
     (
+        "deleted",
+        ERROR,
+        "a session that is there though it was deleted",
+        "The store keeps the id of a session that was deleted, so that nothing brings it back, and has its log.",
+    ),
+    (
+        "reply",
+        ERROR,
+        "a kept reply that is none of its method",
+        "Whoever repeats the request gets it. It is a serialized response of its method, with a head that the log has "
+        "reached.",
+    ),
+    (
+        "no_digest",
+        NOTE,
+        "entries whose digest is not kept yet",
+        "A store keeps it when it indexes entries: after 64 at most, and when it is closed. A process that was killed "
+        "leaves up to 63 without, of which a changed byte does not show; the next write goes on from them as they are.",
+    ),
+    (
         "tenants",
         NOTE,
         "there are sessions of other tenants",
@@ -75,7 +95,7 @@ _TABLE: Final = (
         ERROR,
         "no JSON of the type",
         "It must be one canonical ProtoJSON document of its type: an object where a message or a map is, with each "
-        "member once.",
+        "member once. It has at most 128 MiB and 1,000,000 values.",
     ),
     (
         "type",
