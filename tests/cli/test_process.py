@@ -23,8 +23,9 @@ from turnwire.cli.program import app
 def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **more: str) -> tuple[int, str]:
     """Run a process on a terminal; returns the exit code and what it showed, both streams together.
 
-    ``interrupt_at``: send SIGINT once this has been shown, and again until it is heeded: one that comes in the moment
-    between the question and the wait for its answer is seen only with the next.
+    ``interrupt_at``: send SIGINT once this has been shown, and again where nothing came of it: one that comes in the
+    moment between the question and the wait for its answer is seen only with the next. Not at once: one that comes
+    while a process ends kills it.
     """
     leader, follower = pty.openpty()
     env = environment(TERM="xterm-256color", COLUMNS="100", **more)
@@ -36,7 +37,7 @@ def on_terminal(args: list[str], *, typed: str = "", interrupt_at: str = "", **m
         interrupted = False
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
-            if not select.select([leader], [], [], 0.5)[0]:
+            if not select.select([leader], [], [], WAIT / 4)[0]:
                 if interrupted:
                     child.send_signal(signal.SIGINT)
                 continue
