@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 import sys
 import time
@@ -23,6 +22,7 @@ import grpc.aio
 import turnwire
 from bench import lines, payloads, served
 from turnwire import methods, v1
+from turnwire.calls.base import new_request_id
 
 _APPEND = methods.METHODS["Append"].path
 _STREAM = methods.METHODS["AppendStream"].path
@@ -62,7 +62,7 @@ class Load:
                 v1.AppendRequest(
                     session_id=session,
                     entries=[payloads.message() for _ in range(batch)],
-                    request_id=secrets.token_urlsafe(12) if request_ids else None,
+                    request_id=new_request_id() if request_ids else None,
                 )
                 for _ in range(count)
             ]

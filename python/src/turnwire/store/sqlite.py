@@ -143,7 +143,7 @@ class SqliteStore:
         return await self._read(lambda rows: sqlite_list.sessions(rows, tenant, query, limit, after), together=True)
 
     async def reply(self, tenant: str, session_id: str, method: str, request_id: str) -> Reply | None:
-        return await self._read(lambda rows: rows.reply(rows.living(tenant, session_id).key, method, request_id))
+        return await self._read(lambda rows: rows.replies.find(rows.living(tenant, session_id).key, method, request_id))
 
     async def entries(self, session: SessionRow, first: int, last: int, limit_bytes: int) -> list[EntryRow]:
         known = self._chains.get(session.key, (0, b""))

@@ -82,11 +82,11 @@ class Batch:
             else:
                 self._append(at, tail, change)
             self._tails.shrink()
+            if change.request is not None:
+                self.rows.replies.keep(change.session.key, change.request)
         return result
 
     def _append(self, at: At, tail: Tail, change: Change) -> None:
-        if change.request is not None:
-            sqlite_view.keep_reply(self.db, tail.session.key, change.request)
         tail.absorb(change)
         if change.spans or change.properties is not None or tail.full:
             self._tails.index(at, tail, change.entries)

@@ -30,7 +30,9 @@ _STEPS: Final = 100_000  # of SQLite's machine, between two looks at whether to 
 #: By table the column whose first bits are a session's key, and how many bits come behind those.
 _OF_SESSIONS: Final = {
     "entry": ("pos", REVISION_BITS),
-    **dict.fromkeys(("detail", "label", "node", "past", "name", "listed", "span", "reply"), ("session", 0)),
+    **dict.fromkeys(
+        ("detail", "label", "node", "past", "name", "listed", "span", "reply", "fresh_reply"), ("session", 0)
+    ),
 }
 
 

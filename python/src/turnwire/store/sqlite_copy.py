@@ -17,7 +17,7 @@ from turnwire.store.sqlite_index import (
 )
 from turnwire.store.sqlite_rows import Rows, base
 from turnwire.store.sqlite_schema import REVISION_MASK
-from turnwire.store.sqlite_view import insert_session, keep_reply
+from turnwire.store.sqlite_view import insert_session
 
 _PROPERTIES_FIELD = v1.Entry.SESSION_FIELD_NUMBER
 
@@ -50,7 +50,7 @@ _COPY_INDEX = (
     WHERE session = :parent AND start <= :revision
     """,
 )
-_TABLES = ("node", "past", "name", "listed", "span", "reply", "label", "detail")
+_TABLES = ("node", "past", "name", "listed", "span", "label", "detail")
 _PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -92,7 +92,7 @@ def fork(
     set_properties(db, key, v1.SessionProperties.FromString(in_force))
     request = finish(child, in_force, (rows.payload(key, child.revert) or b"") if child.revert else b"")
     if request is not None:
-        keep_reply(db, parent.key, request)
+        rows.replies.keep(parent.key, request)
     return child
 
 
@@ -170,6 +170,7 @@ def delete(db: sqlite3.Connection, rows: Rows, tenant: str, session_id: str, *, 
         db.execute("DELETE FROM entry WHERE pos BETWEEN ? AND ?", (base(key), base(key) + REVISION_MASK))
         for table in _TABLES:
             db.execute(f"DELETE FROM {table} WHERE session = ?", (key,))
+        rows.replies.delete(key)
         db.execute("DELETE FROM session WHERE key = ?", (key,))
         db.execute("INSERT INTO deleted VALUES (?, ?)", (tenant, id))
     return ids

@@ -21,12 +21,12 @@ from turnwire.store.base import (
     EntryRow,
     Name,
     Node,
-    Reply,
     RevertSpan,
     SessionRow,
 )
 from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, versions
 from turnwire.store.sqlite_pack import pack_id, unpack_id, unpack_run
+from turnwire.store.sqlite_replies import Replies
 from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
 
 #: Spaces whose names are listed in the order of the log.
@@ -103,6 +103,7 @@ class Rows:
     def __init__(self, db: sqlite3.Connection, newest: Callable[[int], SessionRow | None] = lambda key: None) -> None:
         """``newest`` may know the row of a session at its head, by the session's key."""
         self.db = db
+        self.replies = Replies(db)
         self._execute = db.execute
         self._newest = newest
 
@@ -173,13 +174,6 @@ class Rows:
             (id, tenant),
         )
         return [child for (child,) in found]
-
-    def reply(self, key: int, method: str, request_id: str) -> Reply | None:
-        row = self._execute(
-            "SELECT sha256, response FROM reply WHERE session = ? AND request_id = ? AND method = ?",
-            (key, request_id, method),
-        ).fetchone()
-        return Reply._make(row) if row is not None else None
 
     # Entries
 

@@ -158,6 +158,17 @@ _VERSION_1 = (
         PRIMARY KEY (session, request_id, method)
     ) STRICT, WITHOUT ROWID
     """,
+    # The last replies in the order in which they were given, before they are sorted in (sqlite_replies).
+    """
+    CREATE TABLE fresh_reply (
+        number INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        request_id TEXT NOT NULL,
+        method TEXT NOT NULL,
+        sha256 BLOB NOT NULL,
+        response BLOB NOT NULL
+    ) STRICT
+    """,
 )
 
 #: Statements that bring a file from version N (0: empty) to N + 1. A released step is never changed.

@@ -141,9 +141,11 @@ class Tails:
     def begin(self) -> None:
         """Ask, inside a transaction, whether others have written since the last one."""
         (version,) = self._rows.db.execute("PRAGMA data_version").fetchone()
-        if version != self._version:
+        changed = version != self._version
+        if changed:
             self._version = version
             self._changes += 1
+        self._rows.replies.begin(changed=changed)
 
     def get(self, at: At) -> Tail | None:
         """A session at its head; None when there is no such session. Inside a transaction. Raises ``CorruptData``."""
@@ -190,6 +192,7 @@ class Tails:
         """Forget everything."""
         self._heads.clear()
         self._tails.clear()
+        self._rows.replies.clear()
 
     def shrink(self) -> None:
         """Forget the sessions that were least recently written to, and index them before."""

@@ -18,7 +18,6 @@ from turnwire.store.base import (
     Name,
     Node,
     Reply,
-    Request,
     RevertSpan,
     SessionRow,
 )
@@ -45,7 +44,7 @@ class SqliteView:
         self._names: dict[tuple[int, str], Name | None] = {}  # the last that were asked for
 
     def reply(self, method: str, request_id: str) -> Reply | None:
-        return self._rows.reply(self._key, method, request_id) if self._key else None
+        return self._rows.replies.find(self._key, method, request_id) if self._key else None
 
     def name(self, space: int, id: str) -> Name | None:
         try:
@@ -121,8 +120,6 @@ def create(db: sqlite3.Connection, rows: Rows, change: Change) -> SessionRow:
     session = _insert_session(db, change.session)
     change.session = session
     write_index(db, rows, change, [row for row in change.entries if len(row.payload) <= SMALL_BYTES])
-    if change.request is not None:
-        keep_reply(db, session.key, change.request)
     return session
 
 
@@ -139,8 +136,3 @@ def _insert_session(db: sqlite3.Connection, session: SessionRow) -> SessionRow:
 def insert_session(db: sqlite3.Connection, tenant: str, id: str) -> int:
     """Make the row of a session that is still to be filled, and return its key."""
     return _insert_session(db, SessionRow(tenant, id, 0, 0, b"", 0, 0, 0, 0)).key
-
-
-def keep_reply(db: sqlite3.Connection, key: int, request: Request) -> None:
-    """Keep the reply to a request id while the session lives."""
-    db.execute("REPLACE INTO reply VALUES (?, ?, ?, ?, ?)", (key, request.id, request.method, *request.reply))

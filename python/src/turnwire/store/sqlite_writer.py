@@ -305,6 +305,7 @@ class Writer:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _end(self) -> None:
+        self._rows.replies.end()
         self._execute("COMMIT")
         self._begun = False
 
