@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,57 @@ from tests.builders import (
     user,
 )
 from turnwire import errors, v1
-from turnwire.engine import EMBEDDED, Caller, Engine, Limits
+from turnwire.engine import EMBEDDED, Caller, Engine, Limits, appends
 from turnwire.store.base import Store
+
+
+def request(*entries: v1.EntryInput, **fields: int | str) -> tuple[v1.AppendRequest, None]:
+    return v1.AppendRequest(session_id="s", entries=entries, **fields), None
+
+
+class TestEach:
+    """Appends that share a commit are appends by themselves."""
+
+    async def test_each_comes_to_what_it_would_alone(self, engine: Engine) -> None:
+        await opened(engine, "s")
+        once = request(user("u1"), request_id="r")
+        outcomes = await engine.append_each(
+            CALLER,
+            [
+                once,
+                request(user("x", turn="unknown")),
+                request(user("u2"), user("u3"), expected_revision=3),
+                request(user("x"), expected_revision=3),
+                (once[0], None),
+                request(),
+                request(user("u4")),
+            ],
+        )
+        kinds = [v1.AppendResponse if isinstance(each, v1.AppendResponse) else type(each) for each in outcomes]
+        reply = v1.AppendResponse
+        refusals = (errors.UnknownTurn, errors.RevisionConflict, errors.RuleViolation)
+        assert kinds == [reply, refusals[0], reply, refusals[1], reply, refusals[2], reply]
+        assert outcomes[4] == outcomes[0]
+        heads = [each.head.revision for each in outcomes if isinstance(each, v1.AppendResponse)]
+        assert heads == [3, 5, 3, 6]
+        assert [message.id for message in (await replay(engine, "s")).messages] == ["u1", "u2", "u3", "u4"]
+
+    async def test_a_session_that_is_not_there_refuses_each(self, engine: Engine) -> None:
+        outcomes = await engine.append_each(CALLER, [request(user("u")), request(user("v"))])
+        assert [type(each) for each in outcomes] == [errors.SessionNotFound] * 2
+
+    async def test_a_fault_of_the_program_fails_one(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+        await opened(engine, "s")
+        prepare = appends.prepare.prepare
+
+        def faulty(entries: Any, *rest: Any) -> Any:
+            if entries[0].user.user.id == "bad":
+                raise ZeroDivisionError
+            return prepare(entries, *rest)
+
+        monkeypatch.setattr(appends.prepare, "prepare", faulty)
+        outcomes = await engine.append_each(CALLER, [request(user(id)) for id in ("u", "bad", "v")])
+        assert [type(each) for each in outcomes] == [v1.AppendResponse, ZeroDivisionError, v1.AppendResponse]
 
 
 class TestExpectedRevision:

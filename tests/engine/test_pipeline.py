@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from turnwire import errors, v1
-from turnwire.engine.pipeline import Pipeline
+from turnwire.engine.pipeline import Given, Pipeline
 
 
 class Appender:
     """Appends that last until they are let go; notes when each began and ended."""
 
     def __init__(self) -> None:
+        self.groups: list[list[str]] = []  # which were given together
         self.running: list[str] = []
         self.most = 0
         self.gates: dict[str, asyncio.Event] = {}
         self.ended: list[str] = []
         self.cancelled: list[str] = []
 
-    async def __call__(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
-        name = request.request_id
+    async def __call__(self, given: Sequence[Given]) -> list[v1.AppendResponse | Exception]:
+        self.groups.append([request.request_id for request, _ in given])
+        return [await self._one(name) for name in self.groups[-1]]
+
+    async def _one(self, name: str) -> v1.AppendResponse | Exception:
         self.running.append(name)
         self.most = max(self.most, len(self.running))
         try:
@@ -33,7 +38,7 @@ class Appender:
             self.running.remove(name)
         self.ended.append(name)
         if name.startswith("bad"):
-            raise errors.UnknownTurn("no", turn_id=name)
+            return errors.UnknownTurn("no", turn_id=name)
         return v1.AppendResponse(head=v1.Head(revision=len(self.ended)))
 
     def let_go(self, *names: str) -> None:
@@ -78,6 +83,39 @@ async def test_a_refused_one_ends_nothing() -> None:
     pipeline.end()
     outcomes = [type(outcome) async for outcome in pipeline.outcomes()]
     assert outcomes == [v1.AppendResponse, errors.UnknownTurn, errors.PartTooLarge, v1.AppendResponse]
+
+
+async def test_what_comes_meanwhile_is_appended_together() -> None:
+    append = Appender()
+    pipeline = Pipeline(append, size=10_000_000, requests=200)
+    mib = 1024 * 1024
+    for name, size in (
+        ("a", 1),
+        ("b", 1),
+        ("c", mib - 1),
+        ("d", 2 * mib),
+        ("e", 1),
+        *((f"n{n}", 1) for n in range(70)),
+    ):
+        append.let_go(*([name] if name != "a" else []))
+        await pipeline.put(request("s1", name), None, size)
+        await settled()
+    pipeline.end()
+    append.let_go("a")
+    assert len([outcome async for outcome in pipeline.outcomes()]) == 75
+    assert append.groups[:3] == [["a"], ["b", "c"], ["d"]]
+    assert [len(group) for group in append.groups[3:]] == [64, 7]
+
+
+async def test_what_fails_for_all_is_the_outcome_of_each() -> None:
+    async def full(given: Sequence[Given]) -> list[v1.AppendResponse | Exception]:
+        raise errors.StoreFull("no room")
+
+    pipeline = Pipeline(full, size=1000)
+    for name in ("a", "b"):
+        await pipeline.put(request("s1", name), None, 1)
+    pipeline.end()
+    assert [type(outcome) async for outcome in pipeline.outcomes()] == [errors.StoreFull] * 2
 
 
 @pytest.mark.parametrize(("size", "each", "together"), [(1000, 1, 4), (10, 4, 2), (10, 99, 1)])

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -135,12 +136,17 @@ class EngineTransport:
     async def append_stream(
         self, requests: AsyncIterable[v1.AppendRequest], *, timeout: float | None
     ) -> AsyncGenerator[Outcome, None]:
-        pipeline = Pipeline(self._append, size=self._engine.limits.request_bytes)
+        pipeline = Pipeline(partial(self._engine.append_each, self._caller), size=self._engine.limits.request_bytes)
 
         async def take() -> None:
             try:
                 async for request in requests:
-                    await pipeline.put(request, None, request.ByteSize())
+                    try:
+                        self._check(request)
+                    except errors.TurnwireError as error:
+                        await pipeline.refuse(error, request.ByteSize())
+                    else:
+                        await pipeline.put(request, None, request.ByteSize())
             finally:
                 pipeline.end()
 
@@ -167,10 +173,6 @@ class EngineTransport:
         async with aclosing(checked()) as given, aclosing(run(self._caller, given)) as responses:
             async for each in _until(responses, timeout):
                 yield response.FromString(each)
-
-    async def _append(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
-        self._check(request)
-        return await self._engine.append(self._caller, request, wire)
 
     def _check(self, request: Message) -> None:
         if self._closed:

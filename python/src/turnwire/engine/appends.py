@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NoReturn, TypeAlias
+
 from turnwire import errors, ids, v1
 from turnwire.engine.core import Caller, Core, Once, check, check_head, living
 from turnwire.log import digest, plan, prepare
 from turnwire.log.draft import Draft
 from turnwire.log.prepare import Prepared
 from turnwire.store.base import Change, SessionRow, View
+
+_PLAIN_REQUEST_ID = 64  # characters, which are within the limit of bytes whatever they are
+
+_Step: TypeAlias = Callable[[View], tuple[Change | None, v1.AppendResponse]]
 
 
 class Appends(Core):
@@ -19,17 +27,36 @@ class Appends(Core):
         ``wire`` is the request as received. The request is taken over: it is changed on the way. Raises whatever the
         schema lists for a request that is refused; nothing of it is stored then.
         """
+        return await self.store.write(caller.tenant, request.session_id, self._step(caller, request, wire))
+
+    async def append_each(
+        self, caller: Caller, requests: Sequence[tuple[v1.AppendRequest, bytes | None]]
+    ) -> list[v1.AppendResponse | Exception]:
+        """Append requests of one session, each by itself, one after the other, and all with one commit.
+
+        Each has ``wire`` beside it, and comes to its response or to what `append` would raise; what fails for all of
+        them is raised.
+        """
+        steps: list[_Step] = []
+        for request, wire in requests:
+            try:
+                steps.append(self._step(caller, request, wire))
+            except Exception as error:  # a fault of the program stops no other
+                steps.append(partial(_failing, error))
+        return await self.store.write_each(caller.tenant, requests[0][0].session_id, steps)
+
+    def _step(self, caller: Caller, request: v1.AppendRequest, wire: bytes | None) -> _Step:
+        """What an append does to its session."""
         once = Once("Append", request, wire) if request.HasField("request_id") else None
         create = request.create if request.HasField("create") else None
         expected = request.expected_revision if request.HasField("expected_revision") else None
         session_id = request.session_id
-        plain = once is None and expected is None
         failure: errors.TurnwireError | None = None
         opening: Prepared | None = None
         entries: list[Prepared] = []
         now_us = self.now_us()
         try:
-            self._check(request, plain)
+            self._check(request)
             if create is not None:
                 opening = prepare.properties(create, "create", now_us)
             entries = prepare.prepare(request.entries, now_us, self.limits.part_bytes)
@@ -74,17 +101,23 @@ class Appends(Core):
             recorded.seconds, recorded.nanos = after.recorded_us // 1_000_000, after.recorded_us % 1_000_000 * 1000
             return draft.change(once.keep(response) if once is not None else None), response
 
-        return await self.store.write(caller.tenant, session_id, step)
+        return step
 
-    def _check(self, request: v1.AppendRequest, plain: bool) -> None:
-        # Entries and properties are checked once they are filled in. Most requests have nothing beside that but the id.
+    def _check(self, request: v1.AppendRequest) -> None:
+        # Entries and properties are checked once they are filled in. Most requests have nothing beside them that needs
+        # more than this look; what does goes by the rules.
         count = len(request.entries)
-        if not (plain and count and ids.valid(request.session_id)):
+        once = not request.HasField("request_id") or 0 < len(request.request_id) <= _PLAIN_REQUEST_ID
+        if not (count and once and request.expected_revision >= 0 and ids.valid(request.session_id)):
             check(request, "entries", "create")
         if count > self.limits.append_entries:
             detail = v1.SizeLimit(size=count, limit=self.limits.append_entries, unit="entries")
             text = f"{count:,} entries, more than the limit of {self.limits.append_entries:,}"
             raise errors.RequestTooLarge(text, detail=detail, path="entries")
+
+
+def _failing(error: Exception, _: View) -> NoReturn:
+    raise error
 
 
 def _check_expected(expected: int, session: SessionRow | None, creates: bool) -> None:

@@ -1,14 +1,15 @@
 """Appends without waiting: what AppendStream does, on either side of a transport.
 
-Requests of different sessions are appended at the same time, those of one session one after the other, and outcomes
-come in the order of the requests. What was taken in and has not been handed out yet is bounded in number and in bytes.
+Requests of different sessions are appended at the same time, those of one session one after the other: what has come
+for a session while it was written to is appended next, with one commit. Outcomes come in the order of the requests.
+What was taken in and has not been handed out yet is bounded in number and in bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from turnwire import errors, v1
@@ -16,17 +17,22 @@ from turnwire import errors, v1
 #: How many requests may be under way at once.
 REQUESTS = 256
 
+_TOGETHER = 64  # requests of a session that are appended with one commit, at most,
+_TOGETHER_BYTES = 1024 * 1024  # and their bytes; one may have more
+
 Outcome: TypeAlias = v1.AppendResponse | errors.TurnwireError
-_Waiting: TypeAlias = tuple[v1.AppendRequest, bytes | None, "asyncio.Future[Outcome]"]
-AppendOne: TypeAlias = Callable[[v1.AppendRequest, bytes | None], Awaitable[v1.AppendResponse]]
+#: A request, and its bytes as they were received if they were.
+Given: TypeAlias = tuple[v1.AppendRequest, bytes | None]
+_Waiting: TypeAlias = tuple[Given, int, "asyncio.Future[Outcome]"]
+AppendEach: TypeAlias = Callable[[Sequence[Given]], Awaitable[Sequence[v1.AppendResponse | Exception]]]
 
 
 class Pipeline:
     """One stream of appends, to be used by one producer (`put`, `end`) and one consumer (`outcomes`)."""
 
-    def __init__(self, append: AppendOne, *, size: int, requests: int = REQUESTS) -> None:
-        """``append`` does one append; ``size`` bounds the bytes under way, though one request always fits."""
-        self._append = append
+    def __init__(self, append_each: AppendEach, *, size: int, requests: int = REQUESTS) -> None:
+        """``append_each`` does appends of one session; ``size`` bounds the bytes under way, but one always fits."""
+        self._append_each = append_each
         self._lines: dict[str, deque[_Waiting]] = {}  # of the sessions that are worked on: who waits for its turn
         self._workers: set[asyncio.Task[None]] = set()
         self._queue: asyncio.Queue[tuple[asyncio.Future[Outcome] | Outcome, int] | None] = asyncio.Queue()
@@ -43,7 +49,7 @@ class Pipeline:
             worker = asyncio.create_task(self._work(session_id, line))
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
-        line.append((request, wire, outcome))
+        line.append(((request, wire), size, outcome))
         self._queue.put_nowait((outcome, size))
 
     async def refuse(self, error: errors.TurnwireError, size: int) -> None:
@@ -76,23 +82,31 @@ class Pipeline:
         """Append what is asked for one session, one after the other, until nobody waits."""
         try:
             while line:
-                request, wire, outcome = line.popleft()
-                result: Outcome | None = None
-                fault: Exception | None = None
+                taken = _together(line)
+                results: Sequence[v1.AppendResponse | Exception]
                 try:
-                    result = await self._append(request, wire)
-                except errors.TurnwireError as error:
-                    result = error
+                    results = await self._append_each([given for given, _, _ in taken])
                 except Exception as error:
-                    fault = error
-                if outcome.done():  # cancelled with who waited for it
-                    continue
-                if fault is not None:
-                    outcome.set_exception(fault)
-                elif result is not None:
-                    outcome.set_result(result)
+                    results = [error] * len(taken)
+                for (_, _, outcome), result in zip(taken, results, strict=True):
+                    if outcome.done():  # cancelled with who waited for it
+                        continue
+                    if isinstance(result, v1.AppendResponse | errors.TurnwireError):
+                        outcome.set_result(result)
+                    else:
+                        outcome.set_exception(result)
         finally:
             del self._lines[session_id]
+
+
+def _together(line: deque[_Waiting]) -> list[_Waiting]:
+    """Take from a line those that are appended together."""
+    taken = [line.popleft()]
+    size = taken[0][1]
+    while line and len(taken) < _TOGETHER and size + line[0][1] <= _TOGETHER_BYTES:
+        size += line[0][1]
+        taken.append(line.popleft())
+    return taken
 
 
 class _Room:

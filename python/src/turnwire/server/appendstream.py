@@ -6,6 +6,7 @@ When the pipeline has no room, reading stops and HTTP/2 flow control holds the c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import grpc.aio
@@ -14,7 +15,7 @@ from google.protobuf.message import DecodeError
 from turnwire import errors, status, v1
 from turnwire.calls.sizes import too_large
 from turnwire.engine import Caller, Engine
-from turnwire.engine.pipeline import Pipeline
+from turnwire.engine.pipeline import Given, Pipeline
 from turnwire.log import wire
 from turnwire.server.calls import Call, Context, incident
 
@@ -30,7 +31,7 @@ class AppendStream:
         self._draining = draining
         self._reading = False  # waiting for the next request
         self._broken_off = False  # by the drain
-        self._pipeline = Pipeline(self._append, size=2 * engine.limits.request_bytes)
+        self._pipeline = Pipeline(self._append_each, size=2 * engine.limits.request_bytes)
 
     async def run(self, call: Call, context: Context) -> None:
         """Take requests in and answer them until the client has sent all. Raises ``ShuttingDown`` on a drain."""
@@ -96,13 +97,20 @@ class AppendStream:
         else:
             await self._pipeline.refuse(_violation("append", "required", "is required"), len(raw))
 
-    async def _append(self, request: v1.AppendRequest, wire: bytes | None) -> v1.AppendResponse:
+    async def _append_each(self, requests: Sequence[Given]) -> list[v1.AppendResponse | Exception]:
         try:
-            return await self._engine.append(self._caller, request, wire)
+            return [_told(each) for each in await self._engine.append_each(self._caller, requests)]
         except errors.TurnwireError:
             raise
-        except Exception as error:  # one append fails, the stream goes on
+        except Exception as error:
             raise incident(error, "AppendStream") from None
+
+
+def _told(outcome: v1.AppendResponse | Exception) -> v1.AppendResponse | errors.TurnwireError:
+    """An outcome with an incident in the place of a fault: one append fails, the stream goes on."""
+    if isinstance(outcome, v1.AppendResponse | errors.TurnwireError):
+        return outcome
+    return incident(outcome, "AppendStream")
 
 
 def outcome_bytes(outcome: v1.AppendResponse | errors.TurnwireError) -> bytes:

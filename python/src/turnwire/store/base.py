@@ -308,6 +308,16 @@ class Store(Protocol):
         """
         ...
 
+    def write_each(
+        self, tenant: str, session_id: str, steps: Sequence[Callable[[View], tuple[Change | None, T]]]
+    ) -> Coroutine[Any, Any, list[T | Exception]]:
+        """Run steps on the session one after the other, and make their changes durable together.
+
+        Returns what each comes to: its result, or what it raised. A step that raises changes nothing and stops no
+        other. What fails for all of them is raised here, and nothing is changed then.
+        """
+        ...
+
     async def fork(
         self,
         source: SessionRow,

@@ -203,6 +203,17 @@ class MemoryStore:
         self._keys = 0
         self._watchers: dict[tuple[str, str], set[asyncio.Event]] = {}
 
+    async def write_each(
+        self, tenant: str, session_id: str, steps: Sequence[Callable[[View], tuple[Change | None, T]]]
+    ) -> list[T | Exception]:
+        found: list[T | Exception] = []
+        for step in steps:
+            try:
+                found.append(await self.write(tenant, session_id, step))
+            except Exception as error:
+                found.append(error)
+        return found
+
     async def write(self, tenant: str, session_id: str, step: Callable[[View], tuple[Change | None, T]]) -> T:
         at = (tenant, session_id)
         with self._lock:

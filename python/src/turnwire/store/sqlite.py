@@ -44,6 +44,7 @@ from turnwire.store.sqlite_writer import Writer
 T = TypeVar("T")
 
 _READERS = 3
+_FEW = 8  # writes in one that the caller's event loop may stand still for
 _CHAINS = 1024
 _INDEXING_S = 0.05  # for which a read waits for the index
 
@@ -101,6 +102,14 @@ class SqliteStore:
             raise _read_only()
         run: Callable[[Batch], T] = partial(Batch.write, at=(tenant, session_id), step=step)
         return self._writer.submit(run, short=True)
+
+    def write_each(
+        self, tenant: str, session_id: str, steps: Sequence[Callable[[View], tuple[Change | None, T]]]
+    ) -> Coroutine[Any, Any, list[T | Exception]]:
+        if self._writer is None:
+            raise _read_only()
+        run: Callable[[Batch], list[T | Exception]] = partial(Batch.write_each, at=(tenant, session_id), steps=steps)
+        return self._writer.submit(run, short=len(steps) <= _FEW)
 
     async def fork(
         self,

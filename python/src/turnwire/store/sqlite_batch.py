@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from turnwire.store import sqlite_index, sqlite_view
@@ -85,6 +85,21 @@ class Batch:
             if change.request is not None:
                 self.rows.replies.keep(change.session.key, change.request)
         return result
+
+    def write_each(self, at: At, steps: Sequence[Step[T]]) -> list[T | Exception]:
+        """Run steps on a session one after the other, and write their changes. Returns what each comes to."""
+        found: list[T | Exception] = []
+        for step in steps:
+            before = self.db.total_changes
+            try:
+                found.append(self.write(at, step))
+            except sqlite3.Error:
+                raise
+            except Exception as error:
+                if self.db.total_changes != before:  # half done, so that all are given up
+                    raise
+                found.append(error)
+        return found
 
     def _append(self, at: At, tail: Tail, change: Change) -> None:
         tail.absorb(change)
