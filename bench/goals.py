@@ -55,8 +55,8 @@ GOALS: tuple[Goal, ...] = (
         0.5,
         obstacle=(
             "beside gRPC's own 350 µs of a processor, 110 µs on the event loop to prepare and for the call's layers, "
-            "and 180 to 300 on the thread that commits: a third Python, a third the kernel, the rest SQLite and locks; a "
-            "request id is 38 of all that"
+            "and 180 to 300 on the thread that commits: a third Python, a third the kernel, the rest SQLite and locks; "
+            "a request id is 38 of all that"
         ),
     ),
     Goal(

@@ -17,7 +17,7 @@ from typing import TypeVar
 import pytest
 from google.protobuf.message import Message
 
-from turnwire import errors, v1
+from turnwire import errors, ids, v1
 from turnwire.engine import Caller, Engine
 
 M = TypeVar("M", bound=Message)
@@ -31,6 +31,11 @@ PENDING = v1.ToolState.TOOL_STATE_PENDING
 RUNNING = v1.ToolState.TOOL_STATE_RUNNING
 COMPLETED = v1.ToolState.TOOL_STATE_COMPLETED
 ERROR = v1.ToolState.TOOL_STATE_ERROR
+
+
+def made(prefix: str, number: int) -> str:
+    """An id in the form in which a server assigns it; in the order of the numbers."""
+    return f"{prefix}{number:0{ids.DIGITS}}"
 
 
 # Parts

@@ -11,9 +11,9 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 import turnwire
-from tests.builders import THEN, assistant, clear, delta, put, revert, text, tool, turn, user
+from tests.builders import THEN, assistant, clear, delta, made, put, revert, text, tool, turn, user
 from tests.cli.support import run
-from turnwire import v1
+from turnwire import ids, v1
 from turnwire.calls.validation import ValidationCalls
 from turnwire.embedded import Embedded
 
@@ -31,6 +31,7 @@ async def _made(path: Path) -> None:
             await tw.append(id, [assistant("a", tool("c")), put("a", tool("c"))])
             for at in range(70):  # blocks of small entries, and stretches of the index
                 await tw.append(id, [user(f"m{at}", text(f"q{at}", f"text {at}"))])
+                await tw.append(id, [user(made(ids.MESSAGE, at), text(made(ids.PART, at)))])
             await tw.append(id, [delta("q69", 7, " more"), put("a", text("n", "new")), delta("q69", 12, "!")])
             await tw.append(id, [revert("m60"), clear(), revert("m65")], request_id="once")
 
@@ -83,6 +84,10 @@ def test_a_sound_store(store: Path) -> None:
         ("DELETE FROM name WHERE session = :key AND space = 3", ["name"]),
         ("UPDATE name SET place = x'01' WHERE session = :key AND space = 1", ["name"]),
         ("INSERT INTO name VALUES (:key, 9, 'more', 2, 1, x'', x'')", ["name"]),
+        ("DELETE FROM series WHERE session = :key", ["name"]),
+        ("UPDATE series SET last = first WHERE session = :key", ["name"]),
+        ("UPDATE series SET names = substr(names, 2) WHERE session = :key", ["name"]),
+        ("UPDATE series SET names = CAST(x'01000100' || zeroblob(22) AS BLOB) WHERE session = :key", ["name"]),
         ("DELETE FROM listed WHERE session = :key", ["listed"]),
         ("DELETE FROM span WHERE session = :key", ["span"]),
         ("UPDATE span SET ended = 5 WHERE session = :key", ["span"]),
@@ -102,7 +107,10 @@ def test_the_index_contradicts_the_log(damaged: Any, statement: str, tables: lis
     assert found(path, "--session", GOOD, code=0) == []
 
 
-@pytest.mark.parametrize("table", ["node", "past", "name", "listed", "span", "detail", "label", "reply", "deleted"])
+@pytest.mark.parametrize(
+    "table",
+    ["node", "past", "name", "series", "listed", "span", "detail", "label", "reply", "fresh_reply", "deleted"],
+)
 def test_a_table_is_missing(damaged: Any, table: str) -> None:
     ran = run("--json", "validate", damaged(f"DROP TABLE {table}"))
     assert ran.code == 1
@@ -125,7 +133,7 @@ def test_rows_without_a_session(damaged: Any) -> None:
     assert ran.code == 1
     (finding, summary) = ran.lines
     assert finding["rule"] == "storage.orphan"
-    assert finding["value"] == "entry, detail, label, node, past, name, listed, span, reply"
+    assert finding["value"] == "entry, detail, label, node, past, name, series, listed, span, fresh_reply"
     assert summary["summary"]["sessions"] == 1
 
 
@@ -160,8 +168,12 @@ def test_a_session_that_was_deleted_and_is_there(damaged: Any) -> None:
         (f"response = x'{_BEYOND.hex()}'", "a head up to revision 81"),
     ],
 )
-def test_a_reply_that_is_none(damaged: Any, change: str, right: str) -> None:
-    path = damaged(f"UPDATE reply SET {change} WHERE session = :key")
+@pytest.mark.parametrize("table", ["reply", "fresh_reply"])
+def test_a_reply_that_is_none(damaged: Any, table: str, change: str, right: str) -> None:
+    kept = "session, request_id, method, sha256, response"
+    sort_in = (f"INSERT INTO reply SELECT {kept} FROM fresh_reply", "DELETE FROM fresh_reply")
+    first = sort_in if table == "reply" else ()
+    path = damaged(*first, f"UPDATE {table} SET {change} WHERE session = :key")
     finding = run("--json", "validate", path).lines[0]
     assert (finding["rule"], finding["sessionId"]) == ("storage.reply", BAD)
     assert finding["place"].endswith('to request "once"')

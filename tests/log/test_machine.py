@@ -26,6 +26,7 @@ from tests.builders import (
     delta,
     fork,
     get_message,
+    made,
     opened,
     put,
     read,
@@ -40,13 +41,13 @@ from tests.builders import (
     user,
 )
 from tests.conftest import open_store
-from turnwire import errors, v1
+from turnwire import errors, ids, v1
 from turnwire.engine import Engine
 from turnwire.log.fold import Folded, FoldedMessage, FoldedPart, fold
 from turnwire.store import sqlite_block
 
-MESSAGES = [f"m{at}" for at in range(5)]
-PARTS = [f"p{at}" for at in range(8)]
+MESSAGES = ["m0", "m1", *(made(ids.MESSAGE, at) for at in range(3))]
+PARTS = ["p0", "p1", "p2", *(made(ids.PART, at) for at in range(5))]
 TURNS = ["t", "t1", "t2"]
 
 
@@ -190,6 +191,9 @@ class Rules:
         for id in (before_id, message.parent_id if isinstance(message, v1.Assistant) else ""):
             if id and id not in self.named | {message.id}:
                 return errors.UnknownMessage
+        parent = self.state.places.get(message.parent_id) if isinstance(message, v1.Assistant) else None
+        if parent is not None and not parent.hidden and not isinstance(parent.header, v1.User):
+            return errors.RuleViolation
         return None
 
     def _owner(self, part_id: str) -> FoldedMessage | None:
@@ -319,11 +323,11 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         start = [
-            user("m0", text("p0", "a")),
-            assistant("m1", text("p1"), tool("p2", "c0"), text("p3", "b"), parent="m0"),
+            user(MESSAGES[0], text(PARTS[0], "a")),
+            assistant(MESSAGES[1], text(PARTS[1]), tool(PARTS[2], "c0"), text(PARTS[3], "b"), parent=MESSAGES[0]),
             turn("t1"),
-            user("m2", text("p4", "c"), turn="t1"),
-            assistant("m3", text("p5"), tool("p6", "c0", raw_input=""), turn="t1"),
+            user(MESSAGES[2], text(PARTS[4], "c"), turn="t1"),
+            assistant(MESSAGES[3], text(PARTS[5]), tool(PARTS[6], "c0", raw_input=""), turn="t1"),
         ]
         self.run(opened(self.engine, "s", *start))
         self.look()

@@ -23,6 +23,7 @@ from tests.builders import (
     clear,
     delta,
     fork,
+    made,
     properties,
     put,
     read,
@@ -37,7 +38,7 @@ from tests.builders import (
     user,
 )
 from tests.conftest import open_store
-from turnwire import errors, v1
+from turnwire import errors, ids, v1
 from turnwire.engine import Caller, Engine
 from turnwire.log.fold import Folded, FoldedMessage, fold
 from turnwire.store.base import HEADER_SLOT, Snapshot, Store, Version
@@ -45,6 +46,13 @@ from turnwire.store.base import HEADER_SLOT, Snapshot, Store, Version
 KINDS = ("memory", "sqlite")
 _TURNS = ["t", "t1", "t2"]
 _TEXTS = ["", "a", "\0", "😀", "long " * 9]
+
+
+def _new(prefix: str, serial: int, index: int = 0) -> str:
+    """An id that ascends as those do that are made within a few milliseconds; one in five is of another form."""
+    if serial % 5 == 4:
+        return f"{prefix[0]}{serial}.{index}"
+    return made(prefix, (serial ^ 3) * 10 + index)
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,14 @@ class Choices:
         held = [part for each in state.places for part in each.places]
         part_id = held[b % len(held)].id if held else "none"
         before = None if c % 3 else messages[c % len(messages)]
-        new = [self._part(f"p{serial}.{index}", index) for index in range(b % 4)]
+        new = [self._part(_new(ids.PART, serial, index), index) for index in range(b % 4)]
+        new_id = _new(ids.MESSAGE, serial)
         match self.what:
             case 0 | 1:
                 texts = [part for part in new if part.HasField("text")]
-                return user(f"m{serial}", *texts, turn=_TURNS[d % 3], before=before.id if before else None)
+                return user(new_id, *texts, turn=_TURNS[d % 3], before=before.id if before else None)
             case 2 | 3:
-                return assistant(f"m{serial}", *new, turn=_TURNS[d % 3], before=before.id if before else None)
+                return assistant(new_id, *new, turn=_TURNS[d % 3], before=before.id if before else None)
             case 4:  # a header again, with or without parts that are there and parts that are not
                 mine = [part.id for part in message.places] if message else []
                 again = [self._part(each, 0) for each in mine[: d % 3]]
@@ -77,7 +86,8 @@ class Choices:
                 return make(id, *again, *new[: c % 2], turn=_TURNS[d % 3])
             case 5:
                 mine = [part.id for part in message.places] if message else []
-                return put(id, self._part(f"p{serial}", d), before=mine[c % len(mine)] if mine and d % 2 else None)
+                before_part = mine[c % len(mine)] if mine and d % 2 else None
+                return put(id, self._part(_new(ids.PART, serial, 9), d), before=before_part)
             case 6:
                 owner = next((each.id for each in state.places for part in each.places if part.id == part_id), id)
                 return put(owner, self._part(part_id, d))

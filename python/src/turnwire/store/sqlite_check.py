@@ -31,7 +31,7 @@ _STEPS: Final = 100_000  # of SQLite's machine, between two looks at whether to 
 _OF_SESSIONS: Final = {
     "entry": ("pos", REVISION_BITS),
     **dict.fromkeys(
-        ("detail", "label", "node", "past", "name", "listed", "span", "reply", "fresh_reply"), ("session", 0)
+        ("detail", "label", "node", "past", "name", "series", "listed", "span", "reply", "fresh_reply"), ("session", 0)
     ),
 }
 
@@ -132,8 +132,9 @@ class KeptReply(NamedTuple):
 def replies(path: Path, key: int) -> Iterator[KeptReply]:
     """The replies that are kept in a session, by its key. Raises sqlite3.Error."""
     with closing(connect(path)) as db:
-        query = "SELECT request_id, method, sha256, response FROM reply WHERE session = ?"
-        yield from map(KeptReply._make, db.execute(query, (key,)))
+        for table in ("reply", "fresh_reply"):
+            query = f"SELECT request_id, method, sha256, response FROM {table} WHERE session = ?"
+            yield from map(KeptReply._make, db.execute(query, (key,)))
 
 
 def without_digest(path: Path, id: str, tenant: str = "") -> tuple[int, int] | None:

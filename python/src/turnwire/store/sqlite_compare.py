@@ -5,7 +5,7 @@ while it is small and else in a file of its own; then both are read in order, ro
 it takes about as long as the session's entries took to be written. Nothing is written to the store.
 
 How versions share rows (``sqlite_pack``, ``sqlite_block``) depends on which entries were written together, so that of
-these what the rows say is compared. Replies to request ids (``reply``) and the tombstones of sessions (``deleted``)
+these what the rows say is compared. Replies to request ids (``reply``, ``fresh_reply``) and the tombstones of sessions (``deleted``)
 follow from no entry and cannot be compared.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from turnwire import errors
 from turnwire.log import digest, plan, prepare, raw
 from turnwire.log.draft import Draft
-from turnwire.store import sqlite_check, sqlite_schema
+from turnwire.store import sqlite_check, sqlite_names, sqlite_schema
 from turnwire.store.base import LAST_FIELD, TURN, EntryRow, Node, SessionRow
 from turnwire.store.sqlite_block import SMALL_BYTES
 from turnwire.store.sqlite_index import write_index
@@ -42,10 +42,6 @@ _TABLES: Final = {
         "SELECT ended, place, slot, mark, revision, back, start, length, turn, delta, grown FROM past "
         "WHERE session = ? ORDER BY ended, place, slot",
         "ended versions",
-    ),
-    "name": (
-        "SELECT form, id, space, born, place, slot FROM name WHERE session = ? ORDER BY form, id, space, born",
-        "ids",
     ),
     "listed": (
         "SELECT space, born, id FROM listed WHERE session = ? ORDER BY space, born",
@@ -221,13 +217,17 @@ def _comparisons(
 ) -> list[tuple[str, str, Iterable[_Row], Iterable[_Row]]]:
     """By table what it holds, its rows as they are there, and as they are right, both in one order."""
     made = again.session
-    found: list[tuple[str, str, Iterable[_Row], Iterable[_Row]]] = []
-    found.append(("node", _NODE, _live(rows, stored.key), _live(again.rows, made.key)))
+    names: Iterable[_Row] = sqlite_names.rows(rows.db, stored.key)
+    right_names: Iterable[_Row] = sqlite_names.rows(again.rows.db, made.key)
+    if again.late:
+        names, right_names = again.without_late(names), again.without_late(right_names)
+    found: list[tuple[str, str, Iterable[_Row], Iterable[_Row]]] = [
+        ("node", _NODE, _live(rows, stored.key), _live(again.rows, made.key)),
+        ("name", "ids", names, right_names),
+    ]
     for table, (query, what) in _TABLES.items():
         there: Iterable[_Row] = rows.db.execute(query, (stored.key,))
         right: Iterable[_Row] = again.rows.db.execute(query, (made.key,))
-        if table == "name" and again.late:
-            there, right = again.without_late(there), again.without_late(right)
         found.append((table, what, there, right))
     return found
 

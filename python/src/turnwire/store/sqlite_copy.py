@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from turnwire import errors, v1
 from turnwire.log import deltas, digest
+from turnwire.store import sqlite_names
 from turnwire.store.base import EntryRow, Request, SessionRow
 from turnwire.store.sqlite_block import STRETCH, Block, versions
 from turnwire.store.sqlite_index import (
@@ -38,19 +39,11 @@ _COPY_INDEX = (
     WHERE session = :parent AND revision <= :revision AND NOT (mark = {STRETCH} AND revision = :cut)
     """,
     """
-    INSERT INTO name SELECT :child, form, id, space, born, place, slot FROM name
-    WHERE session = :parent AND born <= :revision
-    """,
-    """
-    INSERT INTO listed SELECT :child, space, born, id FROM listed
-    WHERE session = :parent AND born <= :revision
-    """,
-    """
     INSERT INTO span SELECT :child, start, iif(ended <= :revision, ended, 0), place, slot FROM span
     WHERE session = :parent AND start <= :revision
     """,
 )
-_TABLES = ("node", "past", "name", "listed", "span", "label", "detail")
+_TABLES = ("node", "past", "name", "series", "listed", "span", "label", "detail")
 _PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -78,6 +71,7 @@ def fork(
     cut = last.first if isinstance(last, Block) and last.last > revision else 0
     for statement in _COPY_INDEX:
         db.execute(statement, {"child": key, "parent": parent.key, "revision": revision, "cut": cut})
+    sqlite_names.copy(db, parent.key, key, revision)
     for stretch in rows.stretches(parent.key, cut) if cut else ():
         write_versions(db, key, [item for item in versions(stretch) if item.node.revision <= revision])
     _cut_deltas(db, rows, parent, child)

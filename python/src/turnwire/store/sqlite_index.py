@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
 from turnwire import v1
-from turnwire.log import places, prepare, whole
-from turnwire.store import sqlite_block
-from turnwire.store.base import CALL, HEADER_SLOT, LAST_FIELD, MESSAGE, PART, Change, EntryRow, Node, Put, SessionRow
+from turnwire.log import prepare, whole
+from turnwire.store import sqlite_block, sqlite_names
+from turnwire.store.base import HEADER_SLOT, LAST_FIELD, Change, EntryRow, Node, Put, SessionRow
 from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Item, Made, Stretched
-from turnwire.store.sqlite_pack import pack_id, pack_ids, pack_put, pack_run
-from turnwire.store.sqlite_rows import LISTED, Rows, base
+from turnwire.store.sqlite_pack import pack_put, pack_run
+from turnwire.store.sqlite_rows import Rows, base
 from turnwire.store.sqlite_schema import DIGEST_EVERY
 
-_FORM = itemgetter(1, 2)
 _Position = tuple[bytes, bytes]
 
 
@@ -34,11 +32,13 @@ def write_index(db: sqlite3.Connection, rows: Rows, change: Change, small: Seque
     )
     versions = bool(change.ended or change.live or change.puts)
     greatest = rows.greatest(key) if versions else None
+    puts = change.puts
     made = _blocks(change, small, greatest)
     insert_entries(db, session, _write_blocks(db, session, made, change.entries) if made else change.entries)
     if versions:
         _apply_nodes(db, rows, key, change, made, greatest)
-    _write_names(db, key, change)
+    if change.names or puts:
+        sqlite_names.write(db, key, change.names, puts)
     if change.spans:
         db.executemany("REPLACE INTO span VALUES (?, ?, ?, ?, ?)", [(key, *span) for span in change.spans])
     if change.properties is not None:
@@ -71,13 +71,12 @@ def _blocks(change: Change, small: Sequence[EntryRow], greatest: _Position | Non
 
 
 def _spell_out(change: Change, groups: list[list[EntryRow]]) -> None:
-    """Make the nodes and names of the messages that are as they were put and go into blocks."""
+    """Make the nodes of the messages that are as they were put and go into blocks."""
     inside = {row.revision for group in groups for row in group}
     blocked = [put for put in change.puts if put.revision in inside]
     change.puts = [put for put in change.puts if put.revision not in inside]
     for put in blocked:
         change.live.update({(node.place, node.slot): node for node in whole.nodes(put)})
-        change.names += whole.names(put)
 
 
 def _write_blocks(
@@ -248,40 +247,6 @@ def _node(node: Node) -> tuple[bytes, bytes, int, int, int, int, int, int | None
         delta - revision if delta else 0,
         grown,
     )
-
-
-# Names
-
-
-def _write_names(db: sqlite3.Connection, key: int, change: Change) -> None:
-    names: list[tuple[Any, ...]] = []
-    for space, id, born, place, slot in change.names:
-        names.append((key, *pack_id(space, id), space, born, place, slot))
-    if change.puts:
-        names += _names_of(key, change.puts)
-    if not names:
-        return
-    names.sort(key=_FORM)  # SQLite is faster where it goes on behind the last row
-    db.executemany("REPLACE INTO name VALUES (?, ?, ?, ?, ?, ?, ?)", names)
-    listed = [(key, name.space, name.born, name.id) for name in change.names if name.space in LISTED]
-    if listed:
-        db.executemany("REPLACE INTO listed VALUES (?, ?, ?, ?)", listed)
-
-
-def _names_of(key: int, puts: Sequence[Put]) -> list[tuple[Any, ...]]:
-    """The rows of the names of messages that are as they were put."""
-    packed = pack_ids(MESSAGE, [put.id for put in puts])
-    found: list[tuple[Any, ...]] = [
-        (key, form, id, MESSAGE, put.revision, put.place, HEADER_SLOT)
-        for (form, id), put in zip(packed, puts, strict=True)
-    ]
-    packed = pack_ids(PART, [part.id for put in puts for part in put.parts])
-    where = [(put.revision, put.place, slot) for put in puts for slot in places.firsts(len(put.parts))]
-    found += [(key, form, id, PART, *at) for (form, id), at in zip(packed, where, strict=True)]
-    for put in puts:
-        for name in whole.calls(put):
-            found.append((key, *pack_id(CALL, name.id), CALL, *name[2:]))
-    return found
 
 
 # Properties

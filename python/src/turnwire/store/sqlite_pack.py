@@ -30,10 +30,12 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _PACK = bytes.maketrans(_OURS, _BASE64)
 _UNPACK = bytes.maketrans(_BASE64, _OURS)
 
-_MADE_BYTES = ids.DIGITS // 4 * 3
+#: Bytes that are stored of an id of theirs that is made now.
+MADE_BYTES = ids.DIGITS // 4 * 3
 _ONE = {space: f"{prefix}[0-9A-Za-z]{{{ids.DIGITS}}}" for space, prefix in _PREFIXES.items()}
 _MADE = {space: re.compile(f"{one}(?:,{one})*") for space, one in _ONE.items()}
 _PUT = re.compile(f"{_ONE[MESSAGE]}(?:,{_ONE[PART]})*")
+_PUTS = re.compile(f"{_ONE[MESSAGE]}(?:,{_ONE[PART]}|;{_ONE[MESSAGE]})*")
 
 
 def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
@@ -58,11 +60,22 @@ def pack_id(space: int, id: str) -> tuple[int, bytes | str]:
 
 def pack_ids(space: int, ids: Sequence[str]) -> Sequence[tuple[int, bytes | str]]:
     """The same for several ids: those that this package makes are packed at once."""
-    prefix, made = _PREFIXES[space], _MADE[space]
-    if not made.fullmatch(",".join(ids)):
+    made = _MADE.get(space)
+    if made is None or not made.fullmatch(",".join(ids)):
         return [pack_id(space, id) for id in ids]
+    prefix = _PREFIXES[space]
     packed = a2b_base64("".join(ids).replace(prefix, "").encode().translate(_PACK))
-    return [(MADE, packed[at : at + _MADE_BYTES]) for at in range(0, len(packed), _MADE_BYTES)]
+    return [(MADE, packed[at : at + MADE_BYTES]) for at in range(0, len(packed), MADE_BYTES)]
+
+
+def pack_puts(puts: Sequence[Put]) -> list[bytes] | None:
+    """What is stored of the ids of messages, each with its parts behind it, if this package makes such."""
+    of = ";".join([",".join([put.id, *[part.id for part in put.parts]]) for put in puts])
+    if not _PUTS.fullmatch(of):
+        return None
+    digits = of.replace("," + ids.PART, "").replace(";" + ids.MESSAGE, "")[len(ids.MESSAGE) :]
+    packed = a2b_base64(digits.encode().translate(_PACK))
+    return [packed[at : at + MADE_BYTES] for at in range(0, len(packed), MADE_BYTES)]
 
 
 def made_digits(space: int, id: str) -> str | None:
@@ -127,12 +140,12 @@ def pack_put(put: Put) -> tuple[bytes | None, int]:
     packed = bytearray()
     count = 0
     for _, kind, offset, length, sealed, _ in put.parts[:_MOST]:
-        size = wire.varint(length)
-        at += len(wire.PARTS_TAG) + len(size)
+        prefix = wire.part_prefix(length)
+        at += len(prefix)
         if offset != at or kind >= 128:
             break
         packed.append(kind << 1 | sealed)
-        packed += size
+        packed += prefix[len(wire.PARTS_TAG) :]
         at += length
         count += 1
     return bytes(packed) or None, count

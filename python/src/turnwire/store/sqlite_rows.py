@@ -13,11 +13,10 @@ from typing import Any
 
 from turnwire import errors
 from turnwire.log import digest
+from turnwire.store import sqlite_names
 from turnwire.store.base import (
     HEADER_SLOT,
-    PROMPT,
     SUMMARY_SLOT,
-    TURN,
     EntryRow,
     Name,
     Node,
@@ -25,12 +24,9 @@ from turnwire.store.base import (
     SessionRow,
 )
 from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, versions
-from turnwire.store.sqlite_pack import pack_id, unpack_id, unpack_run
+from turnwire.store.sqlite_pack import unpack_run
 from turnwire.store.sqlite_replies import Replies
 from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
-
-#: Spaces whose names are listed in the order of the log.
-LISTED = (TURN, PROMPT)
 
 #: In the order of the fields of SessionRow.
 SESSION_COLUMNS = "tenant, id, key, head, digest, first_us, recorded_us, properties, revert"
@@ -259,34 +255,15 @@ class Rows:
 
     def name(self, key: int, space: int, id: str, revision: int = REVISION_MASK) -> Name | None:
         """The row of an id that was in force at a revision, by default the newest."""
-        row = self._execute(
-            "SELECT born, place, slot FROM name WHERE session = ? AND form = ? AND id = ? AND space = ? "
-            "AND born <= ? ORDER BY born DESC LIMIT 1",
-            (key, *pack_id(space, id), space, revision),
-        ).fetchone()
-        return Name(space, id, *row) if row is not None else None
+        return sqlite_names.name(self.db, key, space, id, revision)
 
     def names(self, key: int, space: int, after: int, limit: int) -> list[Name]:
         """The rows of a space that were born after a revision. Inside a transaction only."""
-        if space in LISTED:
-            listed = self._execute(
-                "SELECT id, born FROM listed WHERE session = ? AND space = ? AND born > ? ORDER BY born LIMIT ?",
-                (key, space, after, limit),
-            ).fetchall()
-            return [name for id, born in listed if (name := self.name(key, space, id, born)) is not None]
-        rows = self._execute(
-            "SELECT form, id, born, place, slot FROM name WHERE session = ? AND space = ? AND born > ? "
-            "ORDER BY born LIMIT ?",
-            (key, space, after, limit),
-        )
-        return [Name(space, unpack_id(space, form, id), *row) for form, id, *row in rows]
+        return sqlite_names.names(self.db, key, space, after, limit)
 
     def last_id(self, key: int) -> bytes:
         """The greatest of the ids that were made here, packed; b"" for none."""
-        row = self._execute(
-            "SELECT id FROM name WHERE session = ? AND form = 0 ORDER BY id DESC LIMIT 1", (key,)
-        ).fetchone()
-        return row[0] if row is not None else b""
+        return sqlite_names.last_id(self.db, key)
 
     def span(self, key: int, start: int) -> RevertSpan | None:
         row = self._execute(

@@ -128,6 +128,19 @@ _VERSION_1 = (
         PRIMARY KEY (session, form, id, space, born)
     ) STRICT, WITHOUT ROWID
     """,
+    # Names of messages and parts, many in a row (sqlite_series).
+    """
+    CREATE TABLE series (
+        session INTEGER NOT NULL,
+        lane INTEGER NOT NULL,
+        first BLOB NOT NULL,           -- least id
+        last BLOB NOT NULL,            -- greatest id
+        born INTEGER NOT NULL,         -- revision of the first birth
+        reach INTEGER NOT NULL,        -- revisions on to the last birth
+        names BLOB NOT NULL,
+        PRIMARY KEY (session, lane, first)
+    ) STRICT, WITHOUT ROWID
+    """,
     # The names of turns and prompts in the order of the log.
     """
     CREATE TABLE listed (
