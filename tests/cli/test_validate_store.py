@@ -19,7 +19,7 @@ from turnwire.embedded import Embedded
 
 BAD, GOOD = "ses_bad", "ses_good"
 _BEYOND = v1.AppendResponse(
-    head=v1.Head(revision=82, digest=bytes(32), recorded=Timestamp(seconds=THEN))
+    head=v1.Head(revision=152, digest=bytes(32), recorded=Timestamp(seconds=THEN))
 ).SerializeToString()
 
 
@@ -165,7 +165,7 @@ def test_a_session_that_was_deleted_and_is_there(damaged: Any) -> None:
         ("sha256 = x'00'", "a SHA-256 of the request, in 32 bytes"),
         ("response = x'ff'", "a serialized turnwire.v1.AppendResponse"),
         ("response = x'0a020800'", "a serialized turnwire.v1.AppendResponse, whose results[0].revision must be"),
-        (f"response = x'{_BEYOND.hex()}'", "a head up to revision 81"),
+        (f"response = x'{_BEYOND.hex()}'", "a head up to revision 151"),
     ],
 )
 @pytest.mark.parametrize("table", ["reply", "fresh_reply"])

@@ -5,8 +5,8 @@ while it is small and else in a file of its own; then both are read in order, ro
 it takes about as long as the session's entries took to be written. Nothing is written to the store.
 
 How versions share rows (``sqlite_pack``, ``sqlite_block``) depends on which entries were written together, so that of
-these what the rows say is compared. Replies to request ids (``reply``, ``fresh_reply``) and the tombstones of sessions (``deleted``)
-follow from no entry and cannot be compared.
+these what the rows say is compared. Replies to request ids (``reply``, ``fresh_reply``) and the tombstones of sessions
+(``deleted``) follow from no entry and cannot be compared.
 """
 
 from __future__ import annotations
