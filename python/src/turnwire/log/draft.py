@@ -60,7 +60,8 @@ class Draft:
         self._slots: dict[bytes, list[bytes]] = {}  # the same for the live parts of a place
         self._names: dict[int, dict[str, list[Name]]] = {}  # by space and id: every row, oldest first
         # Messages put whole that no one has looked into; of these the above has the places alone.
-        self._puts: dict[str, Put] = {}  # by the id of the message
+        self._last_puts: list[Put] = []  # since someone asked for a message or part
+        self._puts: dict[str, Put] = {}  # those before, by the id of the message
         self._put_parts: dict[str, Put] = {}  # by the ids of its parts
         self._spans: dict[int, RevertSpan] = {}
         self._properties: v1.SessionProperties | None = None
@@ -98,7 +99,7 @@ class Draft:
             if self._nodes
             else {},
             [name for of in self._names.values() for rows in of.values() for name in rows] if self._names else [],
-            list(self._puts.values()),
+            [*self._puts.values(), *self._last_puts],
             list(self._spans.values()),
             self._properties,
             request,
@@ -122,7 +123,7 @@ class Draft:
         for name in change.names:
             self.set_name(name)
         for put in change.puts:
-            self.put_whole(put, [part.id for part in put.parts])
+            self.put_whole(put)
         if change.spans:
             self._spans.update({span.start: span for span in change.spans})
         self._properties = change.properties or self._properties
@@ -134,21 +135,22 @@ class Draft:
     # Names
 
     def name(self, space: int, id: str) -> Name | None:
-        put = self._puts.get(id) if space == MESSAGE else self._put_parts.get(id) if space == PART else None
-        if put is not None:
-            self._look_into(put)
+        if space == MESSAGE or space == PART:
+            self._note_puts()
+            put = self._puts.get(id) if space == MESSAGE else self._put_parts.get(id)
+            if put is not None:
+                self._look_into(put)
         of = self._names.get(space)
         rows = of.get(id) if of is not None else None
         return rows[-1] if rows is not None else self._view.name(space, id)
 
-    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
-        """Whether neither the message nor any of the parts has a name."""
-        if message_id in self._puts or not self._put_parts.keys().isdisjoint(part_ids):
-            return False
-        names = self._names
-        if names and (message_id in names.get(MESSAGE, ()) or not names.get(PART, _NONE).keys().isdisjoint(part_ids)):
-            return False
-        return self._view.fresh(message_id, part_ids)
+    def fresh(self, message_ids: Sequence[str], part_ids: Sequence[str]) -> bool:
+        """Whether none of the messages and none of the parts has a name."""
+        self._note_puts()
+        for puts, space, ids in ((self._puts, MESSAGE, message_ids), (self._put_parts, PART, part_ids)):
+            if not (puts.keys().isdisjoint(ids) and self._names.get(space, _NONE).keys().isdisjoint(ids)):
+                return False
+        return self._view.fresh(message_ids, part_ids)
 
     def set_name(self, name: Name) -> None:
         of = self._names.get(name.space)
@@ -182,11 +184,19 @@ class Draft:
         self._end(self.node(node.place, node.slot), node.revision)
         self._set(node)
 
-    def put_whole(self, put: Put, part_ids: Sequence[str]) -> None:
+    def put_whole(self, put: Put) -> None:
         """Put a message and its parts, whose ids are all new, in a place where nothing is."""
-        self._puts[put.id] = put
-        self._put_parts.update(dict.fromkeys(part_ids, put))
+        self._last_puts.append(put)
         insort(self._places, put.place)
+
+    def _note_puts(self) -> None:
+        """Make the last messages found by their ids; those of a batch are mostly written before anyone asks."""
+        if self._last_puts:
+            for put in self._last_puts:
+                self._puts[put.id] = put
+                for part in put.parts:
+                    self._put_parts[part.id] = put
+            self._last_puts.clear()
 
     def _look_into(self, put: Put) -> None:
         del self._puts[put.id]
@@ -199,6 +209,7 @@ class Draft:
         self._slots[put.place] = [node.slot for node in nodes[1:]]
 
     def _look_into_all(self) -> None:
+        self._note_puts()
         for put in [*self._puts.values()]:
             self._look_into(put)
 

@@ -16,7 +16,9 @@ def after(key: bytes | None) -> bytes:
     if key is None:
         return _FIRST
     lead = key[0] - _ZERO
-    return _encode((lead if -_SMALL <= lead < _SMALL else _decode(key)[0]) + 1)
+    if lead >= _SMALL:
+        return _encode(int.from_bytes(key[1 : lead - _SMALL + 2], "big") + 1)
+    return _encode((lead if lead >= -_SMALL else _decode(key)[0]) + 1)
 
 
 def firsts(count: int) -> list[bytes]:
@@ -48,7 +50,7 @@ def _encode(number: int) -> bytes:
         return bytes((_ZERO + number,))
     if number > 0:
         size = (number.bit_length() + 7) // 8
-        return bytes((_ZERO + _SMALL + size - 1,)) + number.to_bytes(size, "big")
+        return (_ZERO + _SMALL + size - 1 << 8 * size | number).to_bytes(size + 1, "big")
     size = ((-number).bit_length() + 7) // 8
     return bytes((_ZERO - _SMALL - size,)) + (number + (1 << 8 * size)).to_bytes(size, "big")
 

@@ -31,7 +31,8 @@ def plan(draft: Draft, entries: Sequence[Prepared]) -> list[Admitted]:
 
     Raises a ``TurnwireError`` with the path of the field that is at fault; the draft is then of no use.
     """
-    results = [_ADMIT.get(entry.field, _properties)(draft, entry) for entry in entries]
+    admit = _ADMIT_NEW if puts.all_new(draft, entries) else _ADMIT
+    results = [admit.get(entry.field, _properties)(draft, entry) for entry in entries]
     for entry in entries:
         if entry.references or (entry.turn_id and draft.awaited):
             _check_references(draft, entry)
@@ -166,6 +167,7 @@ _ADMIT: dict[int, Callable[[Draft, Prepared], Admitted]] = {
     prepare.REVERT: reverts.open,
     prepare.REVERT_CLEAR: reverts.clear,
 }
+_ADMIT_NEW = {**_ADMIT, prepare.USER: puts.new, prepare.ASSISTANT: puts.new}
 
 
 def _check_references(draft: Draft, entry: Prepared) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turnwire import errors, rules
 from turnwire.log import living, places, prepare, reverts, whole
 from turnwire.log.draft import Admitted, Draft
@@ -12,13 +14,40 @@ from turnwire.v1 import options_pb2
 _ROLES = {prepare.USER: options_pb2.ROLE_USER, prepare.ASSISTANT: options_pb2.ROLE_ASSISTANT}
 
 
-def message(draft: Draft, entry: Prepared) -> Admitted:
-    """Admit a put of a message: of a new one, in a new place; else of its header and of the parts that it carries."""
+def all_new(draft: Draft, entries: Sequence[Prepared]) -> bool:
+    """Whether, of several messages in one request, these and all parts in it are new: asked once for all of them.
+
+    Nothing else in a request makes names of messages or parts, so that `new` then holds for each.
+    """
+    message_ids = [entry.id for entry in entries if entry.field in _ROLES]
+    if len(message_ids) < 2:
+        return False
+    part_ids = [part.id for entry in entries for part in entry.parts]
+    if len(set(message_ids)) < len(message_ids) or len(set(part_ids)) < len(part_ids):
+        return False
+    return draft.fresh(message_ids, part_ids)
+
+
+def new(draft: Draft, entry: Prepared) -> Admitted:
+    """Admit a put of a message that is new, and so are its parts."""
     if draft.session.revert:
         reverts.finish(draft)
+    place = _place_before(draft, entry) if entry.before_id else places.after(draft.last_place())
+    revision = draft.record(entry.field, entry.payload, ignorable=entry.ignorable)
+    turn = _turn(draft, entry, place)
+    kind, offset, length, sealed = entry.field, entry.header_offset, entry.header_length, entry.sealed
+    draft.put_whole(Put(entry.id, place, kind, revision, offset, length, sealed, turn, entry.parts))
+    return Admitted(revision, entry.id, [part.id for part in entry.parts])
+
+
+def message(draft: Draft, entry: Prepared) -> Admitted:
+    """Admit a put of a message: of a new one, in a new place; else of its header and of the parts that it carries."""
     part_ids = [part.id for part in entry.parts]
-    fresh = draft.fresh(entry.id, part_ids)
-    header = None if fresh else draft.live(draft.name(MESSAGE, entry.id))
+    if draft.fresh((entry.id,), part_ids):
+        return new(draft, entry)
+    if draft.session.revert:
+        reverts.finish(draft)
+    header = draft.live(draft.name(MESSAGE, entry.id))
     born = 0
     if header is None:
         place = _place_before(draft, entry) if entry.before_id else places.after(draft.last_place())
@@ -30,27 +59,31 @@ def message(draft: Draft, entry: Prepared) -> Admitted:
             raise errors.PlaceIsFixed("the message has its place", path=f"{entry.path}.before_id", message_id=entry.id)
         place, born = header.place, header.born
     revision = draft.record(entry.field, entry.payload, ignorable=entry.ignorable)
-    # A turn that comes later in the request is not noted: a reader finds it by its id, and a fork that ends before it
-    # has no revision that its own log lacks.
-    turn = draft.name(TURN, entry.turn_id)
-    turn_revision = turn.born if turn is not None else 0
-    if turn is None:
-        draft.awaited[entry.turn_id] = min(place, draft.awaited.get(entry.turn_id, place))
-    elif not turn.place or place < turn.place:
-        draft.set_name(turn._replace(place=place))
+    turn = _turn(draft, entry, place)
     kind, offset, length, sealed = entry.field, entry.header_offset, entry.header_length, entry.sealed
-    if fresh:
-        put = Put(entry.id, place, kind, revision, offset, length, sealed, turn_revision, entry.parts)
-        draft.put_whole(put, part_ids)
-        return Admitted(revision, entry.id, part_ids)
     if header is None:
         born = revision
         draft.set_name(Name(MESSAGE, entry.id, born, place, HEADER_SLOT))
-    draft.put(Node(place, HEADER_SLOT, kind, revision, born, 0, offset, length, sealed, turn_revision, 0))
+    draft.put(Node(place, HEADER_SLOT, kind, revision, born, 0, offset, length, sealed, turn, 0))
     slots = [_set_part(draft, part, place, revision, entry.part_path(index)) for index, part in enumerate(entry.parts)]
     for index, (part, slot) in enumerate(zip(entry.parts, slots, strict=True)):
         _claim_call(draft, part, place, slot, revision, entry.part_path(index))
     return Admitted(revision, entry.id, part_ids)
+
+
+def _turn(draft: Draft, entry: Prepared, place: bytes) -> int:
+    """Note that a message of a turn is at a place; returns the revision of the turn, or 0.
+
+    A turn that comes later in the request has none: a reader finds it by its id, and a fork that ends before it has no
+    revision that its own log lacks.
+    """
+    turn = draft.name(TURN, entry.turn_id)
+    if turn is None:
+        draft.awaited[entry.turn_id] = min(place, draft.awaited.get(entry.turn_id, place))
+        return 0
+    if not turn.place or place < turn.place:
+        draft.set_name(turn._replace(place=place))
+    return turn.born
 
 
 def _place_before(draft: Draft, entry: Prepared) -> bytes:

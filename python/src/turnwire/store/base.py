@@ -181,8 +181,8 @@ class View(Protocol):
         """The newest row of an id."""
         ...
 
-    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
-        """Whether neither the message nor any of the parts has a name."""
+    def fresh(self, message_ids: Sequence[str], part_ids: Sequence[str]) -> bool:
+        """Whether none of the messages, of which there is one at least, and none of the parts has a name."""
         ...
 
     def node(self, place: bytes, slot: bytes) -> Node | None:

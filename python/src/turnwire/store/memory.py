@@ -95,8 +95,9 @@ class _View:
         rows = self._stored.names.get((space, id)) if self._stored else None
         return rows[-1] if rows else None
 
-    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
-        return self.name(MESSAGE, message_id) is None and all(self.name(PART, id) is None for id in part_ids)
+    def fresh(self, message_ids: Sequence[str], part_ids: Sequence[str]) -> bool:
+        unknown = all(self.name(MESSAGE, id) is None for id in message_ids)
+        return unknown and all(self.name(PART, id) is None for id in part_ids)
 
     def node(self, place: bytes, slot: bytes) -> Node | None:
         return self._stored.live.get((place, slot)) if self._stored else None

@@ -61,12 +61,14 @@ class SqliteView:
         found = self._names[space, id] = self._rows.name(self._key, space, id)
         return found
 
-    def fresh(self, message_id: str, part_ids: Sequence[str]) -> bool:
-        if made_here(message_id, part_ids):
-            least = min(message_id[_PREFIX:], min(part_ids)[_PREFIX:] if part_ids else "~")
+    def fresh(self, message_ids: Sequence[str], part_ids: Sequence[str]) -> bool:
+        first = min(message_ids)
+        if made_here(first, part_ids) and all(made_here(id, ()) for id in message_ids if id is not first):
+            least = min(first[_PREFIX:], min(part_ids)[_PREFIX:] if part_ids else "~")
             if least > self._last_made():
                 return True
-        return self.name(MESSAGE, message_id) is None and all(self.name(PART, id) is None for id in part_ids)
+        unknown = all(self.name(MESSAGE, id) is None for id in message_ids)
+        return unknown and all(self.name(PART, id) is None for id in part_ids)
 
     def _last_made(self) -> str:
         """The digits of the greatest of the ids that were made here; "" for none."""
