@@ -119,6 +119,41 @@ async def test_what_is_refused_leaves_nothing(engine: Engine) -> None:
     assert history.ids == ["u"]
 
 
+class TestManyAtOnce:
+    """Several messages in one request: whether they are new is asked for all of them together."""
+
+    async def test_they_are_as_if_they_came_one_by_one(self, engine: Engine) -> None:
+        many = [user(f"m{index}", text(f"p{index}", "x"), text(f"q{index}", "y")) for index in range(80)]
+        await opened(engine, "together", *many)
+        await opened(engine, "alone")
+        for each in many:
+            await append(engine, "alone", each)
+        changed = [user("m70", text("q70", "changed"), text("r", "new")), put("m3", text("p3", "changed"))]
+        for session in ("together", "alone"):
+            await append(engine, session, *changed)
+        together, alone = await replay(engine, "together"), await replay(engine, "alone")
+        assert together.messages == alone.messages
+        assert together.shape["m70"] == ["p70", "q70", "r"]
+
+    async def test_one_that_is_there_already_is_replaced(self, engine: Engine) -> None:
+        await opened(engine, "s", user("b", text("p", "old")))
+        await append(engine, "s", user("a", text("q")), user("b", text("p", "new")), user("c"))
+        history = await replay(engine, "s")
+        assert history.shape == {"b": ["p"], "a": ["q"], "c": []}
+
+    async def test_the_same_message_twice_is_one(self, engine: Engine) -> None:
+        await opened(engine, "s", user("a", text("p", "1")), user("b"), user("a", text("p", "2"), text("q")))
+        assert (await replay(engine, "s")).shape == {"a": ["p", "q"], "b": []}
+
+    async def test_two_do_not_have_the_same_part(self, engine: Engine) -> None:
+        await opened(engine, "s")
+        with refused(errors.IdInUse, "entries[1].user.user.parts[1].id", part_id="p"):
+            await append(engine, "s", user("a", text("p")), user("b", text("q"), text("p")))
+        with refused(errors.IdInUse, "entries[2].user.user.parts[0].id", part_id="p"):
+            await append(engine, "s", user("a"), put("a", text("p")), user("b", text("p")))
+        assert (await replay(engine, "s")).ids == []
+
+
 class TestBefore:
     async def test_a_first_put_can_take_a_place_in_the_middle(self, engine: Engine) -> None:
         await opened(engine, "s", user("m1"), user("m4"))

@@ -27,6 +27,7 @@ from turnwire.store.base import (
     RevertSpan,
     SessionRow,
     View,
+    row,
 )
 
 _NONE: Mapping[Any, Any] = {}
@@ -76,9 +77,9 @@ class Draft:
         session = self.session
         revision = session.head + 1
         chain = digest.link(session.digest, revision, self._now_us, field, payload)
-        self._entries.append(EntryRow(revision, self._now_us, field, payload, previous, ignorable, chain))
+        self._entries.append(row(EntryRow, (revision, self._now_us, field, payload, previous, ignorable, chain)))
         tenant, id, key, _, _, first_us, _, properties, revert = session
-        self.session = SessionRow(tenant, id, key, revision, chain, first_us, self._now_us, properties, revert)
+        self.session = row(SessionRow, (tenant, id, key, revision, chain, first_us, self._now_us, properties, revert))
         return revision
 
     def add(self, entry: Prepared) -> int:
@@ -135,7 +136,7 @@ class Draft:
     # Names
 
     def name(self, space: int, id: str) -> Name | None:
-        if space == MESSAGE or space == PART:
+        if space in (MESSAGE, PART):
             self._note_puts()
             put = self._puts.get(id) if space == MESSAGE else self._put_parts.get(id)
             if put is not None:

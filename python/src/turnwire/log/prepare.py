@@ -17,7 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from turnwire import errors, ids, rules, v1
 from turnwire.log import canonical, wire
-from turnwire.store.base import PutPart
+from turnwire.store.base import PutPart, row
 from turnwire.v1 import options_pb2
 
 #: Field numbers of ``Entry.payload``.
@@ -80,9 +80,9 @@ _IDS = {
     for number, message in ((USER, v1.User), (ASSISTANT, v1.Assistant))
 }
 _PUT_IDS = {USER: _ids(v1.UserPut.DESCRIPTOR), ASSISTANT: _ids(v1.AssistantPut.DESCRIPTOR)}
-#: Numbers of the kinds of parts that have such ids.
+#: The kinds of parts that have such ids.
 _REFERRING = frozenset(
-    field.number
+    field.name
     for field in v1.PromptPart.DESCRIPTOR.oneofs_by_name["kind"].fields
     if field.message_type is not None and _refers(field.message_type)
 )
@@ -130,7 +130,7 @@ def prepare(entries: Iterable[v1.EntryInput], now_us: int, part_bytes: int) -> l
 
     Raises ``RuleViolation``, ``UnknownToThisServer`` or ``PartTooLarge``, with the path from ``entries`` on.
     """
-    return [_prepare(entry, f"entries[{index}]", now_us, part_bytes) for index, entry in enumerate(entries)]
+    return [_prepare(entry, index, now_us, part_bytes) for index, entry in enumerate(entries)]
 
 
 def properties(message: v1.SessionProperties, path: str, now_us: int) -> Prepared:
@@ -144,11 +144,11 @@ def properties(message: v1.SessionProperties, path: str, now_us: int) -> Prepare
     return Prepared(SESSION, message.SerializeToString(deterministic=True), path, False, message=message)
 
 
-def _prepare(entry: v1.EntryInput, at: str, now_us: int, part_bytes: int) -> Prepared:
+def _prepare(entry: v1.EntryInput, index: int, now_us: int, part_bytes: int) -> Prepared:
     name = entry.WhichOneof("payload")
     if name is None:
-        raise errors.UnknownToThisServer("no payload that this server knows", path=f"{at}.payload")
-    return _named(entry, name, f"{at}.{name}", now_us, part_bytes)
+        raise errors.UnknownToThisServer("no payload that this server knows", path=f"entries[{index}].payload")
+    return _named(entry, name, f"entries[{index}].{name}", now_us, part_bytes)
 
 
 def one(entry: v1.EntryInput, path: str, now_us: int, part_bytes: int) -> Prepared:
@@ -217,7 +217,9 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
         prepared.sealed = message.time.HasField("completed")
     payload = put.SerializeToString(deterministic=True)
     sizes = [*map(_SIZE, parts)]
-    places = None if any(map(canonical.has_map, parts)) else _places(payload, message, sizes)
+    kinds = [part.WhichOneof("kind") for part in parts]
+    mapped = "retry" in kinds and any(map(canonical.has_map, parts))
+    places = None if mapped else _places(payload, message, sizes)
     if places is None:  # or a later schema's fields came behind the parts
         payload, places = _with_parts_last(put, message, parts)
     prepared.payload = payload
@@ -225,12 +227,11 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
     prepared.header_offset, prepared.header_length = start, end - start
     refers = False
     made: list[PutPart] = []
-    for part, part_id, offset, length in zip(parts, part_ids, offsets, sizes, strict=True):
+    for part, part_id, kind, offset, length in zip(parts, part_ids, kinds, offsets, sizes, strict=True):
         if length > part_bytes:
             _check_size(length, part_bytes, prepared.part_path(len(made)))
-        placed = stored_part(part, part_id, offset, length)
-        refers = refers or placed.kind in _REFERRING
-        made.append(placed)
+        refers = refers or kind in _REFERRING
+        made.append(stored_part(part, part_id, offset, length, kind))
     if end - start > part_bytes:
         _check_size(end - start, part_bytes, prepared.message_path)
     prepared.parts = made
@@ -245,12 +246,11 @@ def _self(path: str) -> errors.RuleViolation:
 
 def _fill_in_ids(parts: list[v1.PromptPart], prepared: Prepared) -> list[str]:
     """Give each part an id that has none. Returns all ids."""
-    found: list[str] = []
-    for part in parts:
-        id = part.id
-        if not id:
-            id = part.id = ids.new(ids.PART)
-        found.append(id)
+    found = [part.id for part in parts]
+    if not all(found):
+        for index, part in enumerate(parts):
+            if not found[index]:
+                found[index] = part.id = ids.new(ids.PART)
     if len(found) > 1 and len(set(found)) < len(found):
         index = next(index for index, id in enumerate(found) if id in found[:index])
         path = f"{prepared.part_path(index)}.id"
@@ -327,7 +327,7 @@ def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:
     prepared = Prepared(PART, b"", path, owner_id=put.message_id, before_id=put.before_id)
     prepared.references = references(put, path)
     lead = wire.tag(2) + wire.varint(len(stored))
-    prepared.parts = (stored_part(part, part.id, len(lead), len(stored)),)
+    prepared.parts = (stored_part(part, part.id, len(lead), len(stored), part.WhichOneof("kind")),)
     put.ClearField("part")
     prepared.payload = lead + stored + put.SerializeToString(deterministic=True)
     return prepared
@@ -360,18 +360,20 @@ def references(payload: Message, path: str) -> list[rules.Reference]:
     ]
 
 
-def stored_part(part: v1.PromptPart, id: str, offset: int, length: int) -> PutPart:
-    kind = part.WhichOneof("kind") or ""  # of a later schema
+def stored_part(part: v1.PromptPart, id: str, offset: int, length: int, kind: str | None) -> PutPart:
+    """A part in the payload of its put; ``kind`` is the member of the oneof, None for that of a later schema."""
     sealed = False
     call_id = ""
     if kind == "text":
-        sealed = part.text.time.HasField("end")
+        text = part.text
+        sealed = text.HasField("time") and text.time.HasField("end")
     elif kind == "tool":
-        sealed = part.tool.state in _TERMINAL
-        call_id = part.tool.call_id
+        tool = part.tool
+        sealed = tool.state in _TERMINAL
+        call_id = tool.call_id
     elif kind == "reasoning":
         sealed = part.reasoning.time.HasField("end")
-    return PutPart(id, _KIND_NUMBERS.get(kind, 0), offset, length, sealed, call_id)
+    return row(PutPart, (id, _KIND_NUMBERS[kind] if kind else 0, offset, length, sealed, call_id))
 
 
 def _check_size(size: int, limit: int, path: str) -> None:

@@ -8,7 +8,7 @@ from turnwire import errors, rules
 from turnwire.log import living, places, prepare, reverts, whole
 from turnwire.log.draft import Admitted, Draft
 from turnwire.log.prepare import Prepared
-from turnwire.store.base import CALL, HEADER_SLOT, MESSAGE, PART, TURN, Name, Node, Put, PutPart
+from turnwire.store.base import CALL, HEADER_SLOT, MESSAGE, PART, TURN, Name, Node, Put, PutPart, row
 from turnwire.v1 import options_pb2
 
 _ROLES = {prepare.USER: options_pb2.ROLE_USER, prepare.ASSISTANT: options_pb2.ROLE_ASSISTANT}
@@ -36,8 +36,9 @@ def new(draft: Draft, entry: Prepared) -> Admitted:
     revision = draft.record(entry.field, entry.payload, ignorable=entry.ignorable)
     turn = _turn(draft, entry, place)
     kind, offset, length, sealed = entry.field, entry.header_offset, entry.header_length, entry.sealed
-    draft.put_whole(Put(entry.id, place, kind, revision, offset, length, sealed, turn, entry.parts))
-    return Admitted(revision, entry.id, [part.id for part in entry.parts])
+    put = row(Put, (entry.id, place, kind, revision, offset, length, sealed, turn, entry.parts))
+    draft.put_whole(put)
+    return row(Admitted, (revision, entry.id, [part.id for part in entry.parts], False))
 
 
 def message(draft: Draft, entry: Prepared) -> Admitted:

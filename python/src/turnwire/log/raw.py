@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from turnwire import v1
 from turnwire.log import digest, prepare, wire
 from turnwire.log.prepare import Prepared
+from turnwire.store.base import PutPart
 
 _PARTS: Final = 15
 #: The numbers of payloads in ``Entry``; later fields of the envelope begin at 300.
@@ -132,7 +133,7 @@ def prepared(entry: RawEntry) -> Prepared:
                 put = v1.PartPut.FromString(entry.payload)
                 made.owner_id, made.before_id = put.message_id, put.before_id
                 place = part_place(entry.payload)
-                made.parts = (prepare.stored_part(put.part, put.part.id, place.value, place.end - place.value),)
+                made.parts = (_part(put.part, place),)
                 made.references = prepare.references(put, path)
             case _:
                 message: Message = getattr(v1.Entry.FromString(wire.field(entry.field, entry.payload)), descriptor.name)
@@ -186,10 +187,11 @@ def _message(made: Prepared, put: v1.UserPut | v1.AssistantPut, message: v1.User
     place, parts = message_places(made.payload)
     first = parts[0].start if parts else place.end
     made.header_offset, made.header_length = place.value, first - place.value
-    made.parts = [
-        prepare.stored_part(part, part.id, at.value, at.end - at.value)
-        for part, at in zip(message.parts, parts, strict=True)
-    ]
+    made.parts = [_part(part, at) for part, at in zip(message.parts, parts, strict=True)]
+
+
+def _part(part: v1.PromptPart, at: Field) -> PutPart:
+    return prepare.stored_part(part, part.id, at.value, at.end - at.value, part.WhichOneof("kind"))
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
