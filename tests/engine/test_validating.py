@@ -314,5 +314,10 @@ async def test_another_time_to_count_from_is_one_finding(tmp_path: Path, by: int
     assert [finding.rule for finding in found] == ["session.digest"]
     if size > 1000:  # else all lie in rows that share one digest
         assert found[0].text.endswith(f"is off by {-by / 1e6:,.6f} seconds")
+    verified = await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="bad"))
+    assert [(each.rule, each.revision, each.text) for each in verified.findings] == [
+        (each.rule, each.revision, each.text) for each in found
+    ]
+    assert not any(each.value or each.expected for each in verified.findings)
     assert rules_of(await validated(engine, "good")) == []
     await engine.close()

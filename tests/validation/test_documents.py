@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.validation.storage_cases import check
+from tests.builders import text as text_part
+from tests.builders import user
+from tests.validation.logs import opening, raw
+from tests.validation.storage_cases import check, entry_bytes
 from turnwire import v1
 from turnwire.validation import documents
 
@@ -75,3 +80,17 @@ def test_members_that_stand_twice_among_many(tmp_path: Path) -> None:
     members = b", ".join(b'"%d": 1' % at for at in range(100_000))
     (finding,) = check(tmp_path / "file", b'{%s, "99999": 1}' % members, cls=v1.RunPath)
     assert (finding.rule, finding.value) == ("storage.json", 'the member "99999" stands twice')
+
+
+def test_a_large_text_is_not_held_in_each_form_that_it_takes(tmp_path: Path) -> None:
+    """The line, the parsed document, the message, the entry and its payload are not all held to the end."""
+    size = 8_000_000
+    entries = raw(*opening(), user("u", text_part("p", "x" * size)))
+    trees = [json_format.MessageToDict(v1.Entry.FromString(entry_bytes(each))) for each in entries]
+    lines = b"".join(json.dumps({"entry": tree}).encode() + b"\n" for tree in trees)
+    tracemalloc.start()
+    try:
+        assert check(tmp_path / "file", lines) == []
+        assert tracemalloc.get_traced_memory()[1] - len(lines) < 4.5 * size
+    finally:
+        tracemalloc.stop()

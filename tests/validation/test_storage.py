@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ from tests.validation.storage_cases import (
     whole,
 )
 from turnwire import v1
+from turnwire.formats import Report
+from turnwire.formats.native import read
 from turnwire.log import wire
 from turnwire.validation import Selection, files, rules
 from turnwire.validation.imports import Import
@@ -67,6 +71,34 @@ def test_sound_files_in_every_form(pack: object, tmp_path: Path) -> None:
         b"[" + MessageToJson(message).encode() + b"]",
     ):
         assert check(path, pack(content)) == []
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("form", [log, native])
+@pytest.mark.parametrize("length", [100, 200 * 2**20, 256 * 2**20 + 1, 2**31, 2**35 - 1])
+def test_a_damaged_length_takes_no_memory(
+    length: int, form: Callable[..., bytes], pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """However much it says that there is; nothing is lost of what comes before it."""
+    before = form(*whole())
+    key = b"\x12" if form is native else b""
+    content = pack(before + key + wire.varint(length) + b"x" * 50)
+    tracemalloc.start()
+    try:
+        (finding,) = check(tmp_path / "file", content)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+        if form is native:
+            (restored,) = read(tmp_path / "file", Report())
+            assert len(restored.entries) == 4
+            assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+    text = f"damaged from byte {len(before)} on"
+    if length > 256 * 2**20:
+        text += f": there is a length of {length:,} bytes, of 268,435,456 at most"
+    else:
+        text = f"cut or {text}"
+    assert (finding.rule, finding.text) == ("storage.torn", text)
 
 
 def test_what_is_read_is_counted(tmp_path: Path) -> None:

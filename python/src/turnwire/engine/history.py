@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 
 from turnwire import errors, v1
 from turnwire.engine.core import Caller, Core, check, head_of, revision_of
-from turnwire.log import digest, frames, replay, wire
+from turnwire.log import frames, replay, wire
 from turnwire.store.base import EntryRow, SessionRow
+from turnwire.store.sqlite_schema import DIGEST_EVERY
+from turnwire.validation.chain import Chain
 from turnwire.validation.findings import Findings
+from turnwire.validation.wrong_digests import WrongDigests
 
 _FINDINGS = 100
 _ENTRIES = v1.ReadEntriesResponse.ENTRIES_FIELD_NUMBER
@@ -82,8 +85,9 @@ class History(Core):
         check(request)
         session = await self.store.session(caller.tenant, request.session_id)
         response = v1.VerifySessionResponse(head=head_of(session))
-        chain = digest.start(session.id)
-        revision = 0
+        found = Findings(session_id=session.id)
+        chain, wrong = Chain(session.id), WrongDigests(found)
+        revision = latest_us = 0
         while revision < session.head and len(response.findings) < _FINDINGS:
             try:
                 rows = await self.store.entries(session, revision + 1, session.head, frames.FRAME_BYTES)
@@ -91,26 +95,30 @@ class History(Core):
                 rule, text = "storage.unreadable", f"from here on nothing can be read: {error.text}"
                 if "last" in error.metadata:
                     rule, text = "session.revision", f"revisions {revision + 1} to {session.head} are missing"
-                response.findings.append(_finding(session, rule, revision + 1, text))
+                found.add(rule, revision=revision + 1, text=text)
                 break
             for row in rows:
                 if row.revision != revision + 1:
                     text = f"revisions {revision + 1} to {row.revision - 1} are missing"
-                    response.findings.append(_finding(session, "session.revision", revision + 1, text))
+                    found.add("session.revision", revision=revision + 1, text=text)
+                    chain.lose(row.revision - 1 + DIGEST_EVERY)
                 revision = row.revision
+                latest_us = max(latest_us, row.recorded_us)
                 try:
-                    chain = digest.link(chain, row.revision, row.recorded_us, row.field, row.payload)
+                    if chain.link(revision, row.recorded_us, row.field, row.payload, row.digest):
+                        wrong.add(revision)
                 except errors.CorruptData as error:
-                    response.findings.append(_finding(session, "storage.form", row.revision, error.text))
-                    chain = row.digest
-                if row.digest != chain:
-                    text = "the digest stored here does not match the entries up to here"
-                    response.findings.append(_finding(session, "session.digest", row.revision, text))
-                    chain = row.digest
+                    found.add("storage.form", revision=revision, text=error.text)
+                    chain.follow(row.digest)
+                wrong.settle(revision)
             response.entries += len(rows)
-        if not response.findings and chain != session.digest:
-            text = "the head's digest does not match the log"
-            response.findings.append(_finding(session, "session.head", session.head, text))
+            response.findings.extend(found.take())
+        wrong.tell(session.recorded_us - latest_us)
+        response.findings.extend(found.take())
+        del response.findings[_FINDINGS:]
+        if not response.findings and not chain.may_be(session.digest):
+            found.add("session.head", revision=session.head, text="the head's digest does not match the log")
+            response.findings.extend(found.take())
         response.sound = not response.findings
         return response
 
@@ -119,12 +127,6 @@ class History(Core):
             return head_of(session)
         (row,) = await self.store.entries(session, revision, revision, 1)
         return head_of(session._replace(head=revision, digest=row.digest, recorded_us=row.recorded_us))
-
-
-def _finding(session: SessionRow, rule: str, revision: int, text: str) -> v1.Finding:
-    found = Findings(session_id=session.id)
-    found.add(rule, revision=revision, text=text)
-    return found.take()[0]
 
 
 def _entries(rows: list[EntryRow], first: int) -> bytes:

@@ -102,11 +102,12 @@ def serialized(entry: v1.Entry) -> bytes:
         given = v1.EntryInput()
         getattr(given, name).CopyFrom(payload)
         data = prepare.prepare([given], 0, _ANY_SIZE)[0].payload
+        del given  # it may be large
     else:
         data = payload.SerializeToString(deterministic=True)
     envelope = v1.Entry(revision=entry.revision, digest=entry.digest, ignorable=entry.ignorable)
     envelope.recorded.CopyFrom(entry.recorded)
-    return envelope.SerializeToString() + wire.field(number, data)
+    return b"".join((envelope.SerializeToString(), wire.tag(number), wire.varint(len(data)), data))
 
 
 def prepared(entry: RawEntry) -> Prepared:

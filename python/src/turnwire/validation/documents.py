@@ -38,14 +38,17 @@ def check_size(text: str | bytes) -> None:
             raise TooMuch(f"one JSON document of at most {MOST_VALUES:,} values")
 
 
-def lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file; of one that is longer than a document may be only so much that this shows."""
-    while line := file.readline(MOST_BYTES + 2):
-        yield line
-        goes_on = len(line) > MOST_BYTES and not line.endswith(b"\n")
-        while goes_on:
-            piece = file.readline(_PIECE)
-            goes_on = piece != b"" and not piece.endswith(b"\n")
+def line(file: IO[bytes]) -> bytes:
+    """The next line of a file, empty behind the last; of one that is too long only so much that this shows.
+
+    It is held by nobody but who asked for it.
+    """
+    found = file.readline(MOST_BYTES + 2)
+    goes_on = len(found) > MOST_BYTES and not found.endswith(b"\n")
+    while goes_on:
+        piece = file.readline(_PIECE)
+        goes_on = piece != b"" and not piece.endswith(b"\n")
+    return found
 
 
 def whole(file: IO[bytes]) -> bytes:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, NamedTuple, cast
 
 from google.protobuf.message import DecodeError, Message
 
@@ -20,14 +20,10 @@ from turnwire.formats.native import reading
 from turnwire.validation import documents, guess, messages, protojson, values
 from turnwire.validation.findings import Findings
 from turnwire.validation.logs import Logs
-from turnwire.validation.messages import NONE
 from turnwire.validation.registry import Selection
 
 #: How many records are checked between two steps.
 _RECORDS: Final = 256
-_MOST_BYTES: Final = 2**31 - 1
-#: The most bytes of a message without its length; it is held as a whole, and the largest append is smaller.
-_MOST_SINGLE: Final = 256 * 2**20
 _JSON: Final = (b"{", b"[")
 _LOOKED_AT: Final = 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -50,6 +46,20 @@ class Step:
     entries: int = 0
     messages: int = 0
     seen: frozenset[str] = frozenset()  # ids of sessions that were there, of those that are wanted
+
+
+class _Document(NamedTuple):
+    """A message that was read from JSON, without what only a later schema knows; ``later`` are the paths of that.
+
+    ``payload``: the member that is the payload of an entry, where that is what was left out. ``is_record``: whether it
+    is one of Turnwire's own form.
+    """
+
+    message: Message
+    later: frozenset[str]
+    place: str
+    payload: str
+    is_record: bool
 
 
 class _File:
@@ -112,16 +122,18 @@ class _File:
 
     def _native(self) -> Iterator[None]:
         """Turnwire's own binary form: sessions, each with its entries."""
-        records = reading.records(self._content)
+        records = reading.records(self._content, reading.MOST_LOOKED_AT)
         while True:
             place = f"byte {self._content.tell()}"
             record = next(records, None)
             if record is None:
                 return
             if isinstance(record, v1.Session):
-                yield from self._logs.session(record, place)
+                found = self._logs.session(record, place)
             else:
-                yield from self._logs.entry(record, place)
+                found = self._logs.entry(record, place)
+            del record  # it may be large
+            yield from found
             yield
 
     # Length-delimited
@@ -133,13 +145,16 @@ class _File:
             length, size = reading.varint(self._content)
             if not size and self._content.tell() == at:
                 return
-            data = self._content.read(length) if size and length <= _MOST_BYTES else b""
-            if not size or len(data) != length:
+            try:
+                if not size:
+                    raise reading.Damaged(f"cut or damaged from byte {at} on")
+                data = reading.sized(self._content, length, at, reading.MOST_LOOKED_AT)
+            except reading.Damaged:
                 if at == 0 and self._is_single():
                     return
                 if at == 0 and self._cls is None:
-                    raise Unreadable("it is in no form that is known, or damaged from its beginning on")
-                raise reading.Damaged(f"cut or damaged from byte {at} on")
+                    raise Unreadable("it is in no form that is known, or damaged from its beginning on") from None
+                raise
             if at == 0 and self._cls is not None and not guess.fits(data, self._cls):
                 # With its type a message without a length is told from one with a length by what fits.
                 place = self._content.tell()
@@ -151,14 +166,16 @@ class _File:
                 if at == 0 and self._is_single():
                     return
                 raise _type_unknown()
-            yield from self._binary(data, cls, f"byte {at}")
+            found = self._binary(data, cls, f"byte {at}")
+            del data  # it may be large
+            yield from found
             yield
 
     def _is_single(self, *, all_known: bool = False) -> bool:
         """Whether the whole file is one message; then it is checked. ``all_known``: and has no unknown fields."""
         self._content.seek(0)
-        data = self._content.read(_MOST_SINGLE + 1)
-        cls = (self._cls or guess.of_bytes(data)) if len(data) <= _MOST_SINGLE else None
+        data = reading.taken(self._content, reading.MOST_LOOKED_AT + 1)
+        cls = (self._cls or guess.of_bytes(data)) if len(data) <= reading.MOST_LOOKED_AT else None
         if cls is None or not (guess.fits(data, cls) if all_known else _parses(data, cls)):
             return False
         for _ in self._binary(data, cls, ""):
@@ -167,12 +184,13 @@ class _File:
 
     def _binary(self, data: bytes, cls: type[Message], place: str) -> Iterator[None]:
         if cls is v1.Entry:
-            yield from self._logs.entry(data, place)
-        elif not self._wanted:
+            return self._logs.entry(data, place)
+        if not self._wanted:
             self._messages += 1
             read = messages.from_bytes(data, cls, self._found, place=place)
             if read is not None:
                 messages.check(read.message, self._found, stored=self._stored, place=place)
+        return iter(())
 
     # JSON
 
@@ -183,40 +201,53 @@ class _File:
             yield from self._list()
             return
         self._content.seek(0)
-        first = next((line for line in documents.lines(self._content) if line.strip()), b"")
-        in_lines = isinstance(_parsed(first), dict | protojson.Twice | documents.TooMuch)
+        in_lines = self._begins_in_lines()
         self._content.seek(0)
         if not in_lines:
-            yield from self._document(documents.whole(self._content), "")
+            yield from self._checked(self._read(documents.whole(self._content), ""))
             return
-        for number, line in enumerate(documents.lines(self._content), 1):
-            if line.strip():
-                yield from self._document(line, f"line {number}")
+        number = 0
+        while text := documents.line(self._content):
+            number += 1
+            if not text.isspace():
+                read = self._read(text, f"line {number}")
+                del text
+                found = self._checked(read)
+                del read
+                yield from found
             yield
+
+    def _begins_in_lines(self) -> bool:
+        """Whether the first line of JSON is a document by itself."""
+        while text := documents.line(self._content):
+            if not text.isspace():
+                return isinstance(_parsed(text), dict | protojson.Twice | documents.TooMuch)
+        return False
 
     def _list(self) -> Iterator[None]:
         count = 0
         for count, item in enumerate(documents.items(self._content), 1):
-            yield from self._document(item, f"item {count - 1}")
+            yield from self._checked(self._read(item, f"item {count - 1}"))
             yield
         if not count:
             raise Unreadable("it holds no message")
 
-    def _document(self, text: bytes, place: str) -> Iterator[None]:
+    def _read(self, text: bytes, place: str) -> _Document | None:
+        """Read one document; None, with a finding, if it is none of a type that is known.
+
+        This and `_checked` are apart, so that of a large one only what is still needed is held.
+        """
         tree = _parsed(text)
         if tree is None or isinstance(tree, ValueError):
             self._messages += 1
             right = messages.expected(tree) if tree is not None else messages.ONE_DOCUMENT
             self._found.add("storage.json", place=place, expected=right)
-            return
-        del text  # it may be large, and what it became is
-        yield from self._tree(tree, place)
-
-    def _tree(self, tree: object, place: str) -> Iterator[None]:
+            return None
         if isinstance(tree, protojson.Twice) and self._cls is None:
             self._messages += 1
             self._found.add("storage.json", place=place, expected=f"one member {values.short(tree.member)}")
-            return
+            return None
+        del text
         members = _members(tree)
         record = _native_record(members) if self._cls is None else None
         inside: object = record[0] if record is not None else tree
@@ -226,7 +257,7 @@ class _File:
                 raise _type_unknown()
             self._messages += 1
             self._found.add("storage.type", place=place)
-            return
+            return None
         payload = ""
         if cls is v1.Entry:
             members = _members(inside)
@@ -234,16 +265,24 @@ class _File:
             if payload:  # which is told of as such
                 inside = {name: value for name, value in members.items() if name != payload}
         read = messages.from_tree(inside, cls, self._found, place=place)
-        message = read.message if read is not None else None
+        if read is None:
+            self._messages += not self._wanted
+            return None
+        return _Document(read.message, read.later, place, payload, record is not None)
+
+    def _checked(self, document: _Document | None) -> Iterator[None]:
+        """Check what was read."""
+        if document is None:
+            return iter(())
+        message, later, place, payload, is_record = document
         if isinstance(message, v1.Entry):
-            yield from self._logs.message(message, place, read.later if read is not None else NONE, payload)
-        elif isinstance(message, v1.Session) and record is not None:
-            yield from self._logs.session(message, place)
-        elif not self._wanted:
+            return self._logs.message(message, place, later, payload)
+        if isinstance(message, v1.Session) and is_record:
+            return self._logs.session(message, place)
+        if not self._wanted:
             self._messages += 1
-            if message is not None:
-                later = read.later if read is not None else NONE
-                messages.check(message, self._found, stored=self._stored, place=place, later=later)
+            messages.check(message, self._found, stored=self._stored, place=place, later=later)
+        return iter(())
 
     def _type_of(self, members: dict[str, object]) -> type[Message] | None:
         keys = frozenset(members)

@@ -62,6 +62,7 @@ class Logs:
         except ValueError as error:
             self._damaged(data, place, str(error))
             return
+        del data  # it may be large
         if self._run is None or (self._head is None and entry.revision == 1 and self._run.checked):
             yield from self.end()
             self._begin("")

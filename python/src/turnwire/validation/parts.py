@@ -123,13 +123,13 @@ class Parts(Looking):
                 made.state, made.call = tool.state, tool.call_id
                 made.sealed = tool.state in content.FINAL
                 if not made.sealed:
-                    made.text, made.output = len(tool.raw_input.encode()), len(tool.output.encode())
+                    made.text, made.output = _utf8(tool.raw_input), _utf8(tool.output)
             case "text":
                 made.sealed = part.text.time.HasField("end")
-                made.text = 0 if made.sealed else len(part.text.text.encode())
+                made.text = 0 if made.sealed else _utf8(part.text.text)
             case "reasoning":
                 made.sealed = part.reasoning.time.HasField("end")
-                made.text = 0 if made.sealed else len(part.reasoning.text.encode())
+                made.text = 0 if made.sealed else _utf8(part.reasoning.text)
             case "step_finish":
                 made.usage = content.amounts(part.step_finish.usage)
             case _:
@@ -186,8 +186,13 @@ class Parts(Looking):
             length = part.output if target == "output" else part.text
             if delta.offset != length and part.put > self.references.blind_from:
                 self.wrong("session.delta.offset", revision, "delta.offset", delta.offset, f"must be {length}")
-            length = delta.offset + len(getattr(delta, target).encode())
+            length = delta.offset + _utf8(getattr(delta, target))
             if target == "output":
                 part.output = length
             else:
                 part.text = length
+
+
+def _utf8(text: str) -> int:
+    """How many bytes a text has, which may be large."""
+    return len(text) if text.isascii() else len(text.encode())

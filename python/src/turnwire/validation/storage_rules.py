@@ -25,7 +25,7 @@ _TABLE: Final = (
         "torn",
         ERROR,
         "the file breaks off, or is damaged from here on",
-        "A record says how long it is, and the file has less, or no record.",
+        "A record says how long it is, and the file has less, or no record. At most 256 MiB are read as one.",
     ),
     (
         "unreadable",

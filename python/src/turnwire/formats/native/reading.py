@@ -24,6 +24,10 @@ _KEYS: Final = {SESSION_NUMBER << 3 | 2: SESSION_NUMBER, ENTRY_NUMBER << 3 | 2: 
 _MOST_VARINT: Final = 5
 #: No record can be larger: it would be no protobuf message.
 _MOST_BYTES: Final = 2**31 - 1
+#: The most bytes of a record, or message, for who only looks at a file: the largest append to a store in a file is no
+#: larger. Only an import, which loses what it does not take, goes up to what protobuf allows.
+MOST_LOOKED_AT: Final = 256 * 2**20
+_PIECE: Final = 2**20
 _LINE: Final = (b'{"session"', b'{"entry"')
 
 
@@ -48,7 +52,7 @@ def is_native(path: Path) -> bool:
                     content.seek(0)
                     return content.readline(16).startswith(_LINE)
                 content.seek(0)
-                record = next(records(content), None)
+                record = next(records(content, MOST_LOOKED_AT), None)
         except (Damaged, EOFError, OSError, zlib.error):
             return False
     return isinstance(record, v1.Session) and ids.valid(record.id) and record.head.revision > 0
@@ -91,27 +95,52 @@ def unpacked(file: IO[bytes]) -> IO[bytes]:
     return gzip.open(file, "rb") if magic == _GZIP else io.BufferedReader(file)  # type: ignore[type-var, return-value]
 
 
-def records(file: IO[bytes]) -> Iterator[v1.Session | bytes]:
-    """The records of the binary form, one by one: sessions, and entries serialized. Raises `Damaged`, OSError."""
+def records(file: IO[bytes], most: int = _MOST_BYTES) -> Iterator[v1.Session | bytes]:
+    """The records of the binary form, one by one: sessions, and entries serialized. One has at most ``most`` bytes.
+
+    Raises `Damaged`, OSError.
+    """
     position = 0
     while key := file.read(1):
         number = _KEYS.get(key[0])
         length, size = varint(file)
-        data = file.read(length) if number is not None and length <= _MOST_BYTES else b""
-        if number is None or len(data) != length:
+        if number is None or not size:
             raise Damaged(f"cut or damaged from byte {position} on")
+        data = sized(file, length, position, most)
         if number == SESSION_NUMBER:
             try:
-                yield v1.Session.FromString(data)
+                session = v1.Session.FromString(data)
             except DecodeError:
                 raise Damaged(f"no session at byte {position}") from None
+            yield session
         else:
             yield data
+        del data  # it may be large, and is not needed while the next is read
         position += 1 + size + length
 
 
+def sized(file: IO[bytes], length: int, position: int, most: int) -> bytes:
+    """What has a length of its own, which stands at a position of the file. Raises `Damaged`, OSError."""
+    if length > most:
+        raise Damaged(f"damaged from byte {position} on: there is a length of {length:,} bytes, of {most:,} at most")
+    data = taken(file, length)
+    if len(data) != length:
+        raise Damaged(f"cut or damaged from byte {position} on")
+    return data
+
+
+def taken(file: IO[bytes], most: int) -> bytes:
+    """So many bytes, or as many as there are: a length that is damaged takes no more memory than the file has bytes."""
+    if most <= _PIECE:
+        return file.read(most)
+    whole = io.BytesIO()
+    while piece := file.read(min(most - whole.tell(), _PIECE)):
+        whole.write(piece)
+    return whole.getvalue()
+
+
 def varint(file: IO[bytes]) -> tuple[int, int]:
-    """A number and how many bytes it takes; one that no length can be for what is none."""
+    """A number and how many bytes it takes; 0 and 0 for what is none."""
     number = 0
     for at in range(_MOST_VARINT):
         byte = file.read(1)
@@ -120,7 +149,7 @@ def varint(file: IO[bytes]) -> tuple[int, int]:
         number |= (byte[0] & 0x7F) << 7 * at
         if byte[0] < 0x80:
             return number, at + 1
-    return _MOST_BYTES + 1, 0
+    return 0, 0
 
 
 def _lines(file: IO[bytes], report: Report, source: str) -> Iterator[v1.Session | bytes]:
