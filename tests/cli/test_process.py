@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import sqlite3
@@ -82,6 +83,24 @@ def test_a_progress_bar_is_on_stderr_alone(db: Path) -> None:
     assert (child.returncode, out.startswith(f"sound  {SESSION}")) == (0, True)
     assert b"verifying" in shown
     assert b"sound" not in shown
+
+
+def test_the_bar_of_validate_has_rate_and_time_left(db: Path, tmp_path: Path) -> None:
+    """Its last picture is at the end of the way, so that it was moved there; of a server's session too."""
+    export = tmp_path / "all.tw"
+    assert run("--db", db, "export", "--all", "-o", export).code == 0
+    with serving(db) as (address, _):
+        for args, rate in (
+            (["--db", db, "validate"], r"[\d,]+ entries/s "),
+            (["--server", address, "validate"], r"([\d,]+ entries/s )?"),
+            (["--server", address, "validate", SESSION], r"([\d,]+ entries/s )?"),
+            (["validate", export], r"([\d.]+ \w+/s )?"),  # of which one step tells no speed
+        ):
+            code, shown = on_terminal(command(*args), NO_COLOR="1")
+            assert code == 0, shown
+            *_, last = [line for line in re.split(r"[\r\n]", shown) if "%" in line] or [shown]
+            assert re.search(rf"100% +{rate}0:00:00", last), last
+            assert shown.rstrip().endswith("sound")
 
 
 def test_a_terminal_gets_wrapped_lines(db: Path) -> None:

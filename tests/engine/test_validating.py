@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CALLER, COMPLETED, assistant, delta, opened, put, refused, text, tool, user
+from tests.builders import CALLER, COMPLETED, append, assistant, delta, opened, put, refused, text, tool, user
 from turnwire import errors, v1
 from turnwire.engine import Engine, Limits
 from turnwire.store.sqlite import SqliteStore
@@ -40,6 +40,16 @@ async def test_a_sound_session(engine: Engine) -> None:
     head = (await engine.get_session(CALLER, v1.GetSessionRequest(session_id="s"))).session.head
     assert responses[-1].summary == v1.ValidationSummary(checked=4, head=head)
     assert [each.HasField("summary") for each in responses] == [False] * (len(responses) - 1) + [True]
+
+
+async def test_how_far_it_is_comes_again_and_again(engine: Engine) -> None:
+    """A response for each stretch of the log, so that a bar moves; however large one entry is."""
+    await opened(engine, "s", *(user(f"u{at}", text(f"p{at}", "x" * 1000)) for at in range(400)))
+    await append(engine, "s", user("large", text("large", "x" * 200_000)))
+    revisions = [each.revision for each in await validated(engine)]
+    assert revisions[-1] == 403
+    steps = [after - before for before, after in zip([0, *revisions], revisions, strict=False)]
+    assert max(steps) <= 100
 
 
 async def test_findings_and_what_is_selected(engine: Engine) -> None:

@@ -123,6 +123,7 @@ class Stores:
             for session in sessions:
                 await self._session(client, session, source, before, session.id in named, store)
                 before += passes * session.head
+                self._report.done(before)
 
     async def _session(
         self, client: Service, session: Session, source: str, before: int, named: bool, store: Path | None

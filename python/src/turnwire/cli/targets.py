@@ -9,6 +9,7 @@ from pathlib import Path
 from google.protobuf.message import Message
 
 from turnwire import errors
+from turnwire.calls.service import Service
 from turnwire.cli.findings import Report
 from turnwire.cli.output import Output, explain
 from turnwire.cli.source import Source
@@ -69,7 +70,7 @@ class Targets:
         self._seen.update(wanted)
         try:
             async with self._source.open() as client:
-                sessions = [Session(each) for each in wanted]
+                sessions = [await _named(client, each) for each in wanted]
                 if not wanted:
                     listed = client.list_sessions(page_size=_PAGE)
                     sessions = [Session(each.id, each.head.revision) async for each in listed]
@@ -156,6 +157,14 @@ class Targets:
         tally.sessions += sign * step.sessions
         tally.entries += sign * step.entries
         tally.messages += sign * step.messages
+
+
+async def _named(client: Service, id: str) -> Session:
+    """A session of a server, with the number of its entries if that can be told: what else is wrong is told later."""
+    try:
+        return Session(id, (await client.get_session(id)).head.revision)
+    except (errors.NotFound, errors.DataLoss):
+        return Session(id)
 
 
 def _is_own(path: Path) -> bool:

@@ -16,6 +16,8 @@ from turnwire.validation.findings import Findings
 
 #: The most findings of one response, so that none is much larger than a frame.
 _FINDINGS: Final = 500
+#: How much of a log is read and checked between two responses, which tell how far that is: some hundred entries.
+_PAGE_BYTES: Final = 64 * 1024
 #: How many entries are read one by one from where many could not be read at once.
 _STRIDE: Final = 128
 _END: Final = object()
@@ -68,9 +70,7 @@ class Validations(Core):
         at = 1
         while at <= session.head:
             try:
-                page: Sequence[EntryRow | _Missed] = await self.store.entries(
-                    session, at, session.head, frames.FRAME_BYTES
-                )
+                page: Sequence[EntryRow | _Missed] = await self.store.entries(session, at, session.head, _PAGE_BYTES)
             except errors.CorruptData as error:
                 if "last" in error.metadata:  # there is nothing more, however far the head says that the log goes
                     page = [_Missed(at, session.head, "session.revision")]
