@@ -15,7 +15,7 @@ from google.rpc.status_pb2 import Status
 from turnwire import errors, status, v1
 from turnwire.calls.service import Service
 from turnwire.calls.sizes import largest_part
-from turnwire.calls.transport import Response
+from turnwire.calls.transport import Response, read
 from turnwire.methods import METHODS
 
 #: What grpc.aio says when a request could not be sent since the call has ended; the call's own status is lost then.
@@ -86,24 +86,22 @@ class GrpcTransport:
     async def unary(
         self, method: str, request: Message, response: type[Response], *, timeout: float | None
     ) -> Response:
-        call = self._channel().unary_unary(
-            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
-        )
+        call = self._channel().unary_unary(METHODS[method].path, request_serializer=_bytes, response_deserializer=bytes)
         try:
-            reply: Response = await call(request, timeout=self._timeout if timeout is None else timeout)
+            reply: bytes = await call(request, timeout=self._timeout if timeout is None else timeout)
         except grpc.aio.AioRpcError as error:
             raise _failure(error, request) from None
-        return reply
+        return read(response, reply)
 
     async def stream(
         self, method: str, request: Message, response: type[Response], *, timeout: float | None
     ) -> AsyncGenerator[Response, None]:
         call = self._channel().unary_stream(
-            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
+            METHODS[method].path, request_serializer=_bytes, response_deserializer=bytes
         )(request, timeout=timeout)
         try:
             async for each in call:
-                yield each
+                yield read(response, each)
         except grpc.aio.AioRpcError as error:
             raise _failure(error, request) from None
         finally:
@@ -136,11 +134,11 @@ class GrpcTransport:
         self, method: str, requests: AsyncIterable[Message], response: type[Response], *, timeout: float | None
     ) -> AsyncGenerator[Response, None]:
         call = self._channel().stream_stream(
-            METHODS[method].path, request_serializer=_bytes, response_deserializer=response.FromString
+            METHODS[method].path, request_serializer=_bytes, response_deserializer=bytes
         )(aiter(requests), timeout=timeout)
         try:
             async for each in call:
-                yield each
+                yield read(response, each)
         except grpc.aio.AioRpcError as error:
             raise _failure(error, None) from None
         finally:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from turnwire import errors, v1
+from turnwire import damage, errors, v1
 from turnwire.calls import sizes
 from turnwire.calls.service import Service
 from turnwire.calls.transport import Response
@@ -116,22 +116,24 @@ class EngineTransport:
     ) -> Response:
         self._check(request)
         run: Callable[[Caller, Message], Awaitable[Response]] = getattr(self._engine, METHODS[method].call)
-        if timeout is None:
-            return await run(self._caller, request)
-        try:
-            async with asyncio.timeout(timeout):
+        with damage.named():
+            if timeout is None:
                 return await run(self._caller, request)
-        except TimeoutError:
-            raise _too_late(timeout) from None
+            try:
+                async with asyncio.timeout(timeout):
+                    return await run(self._caller, request)
+            except TimeoutError:
+                raise _too_late(timeout) from None
 
     async def stream(
         self, method: str, request: Message, response: type[Response], *, timeout: float | None
     ) -> AsyncGenerator[Response, None]:
         self._check(request)
         run: Callable[[Caller, Message], AsyncGenerator[bytes, None]] = getattr(self._engine, METHODS[method].call)
-        async with aclosing(run(self._caller, request)) as responses:
-            async for each in _until(responses, timeout):
-                yield response.FromString(each)
+        with damage.named():
+            async with aclosing(run(self._caller, request)) as responses:
+                async for each in _until(responses, timeout):
+                    yield response.FromString(each)
 
     async def append_stream(
         self, requests: AsyncIterable[v1.AppendRequest], *, timeout: float | None
@@ -170,9 +172,10 @@ class EngineTransport:
                 self._check(request)
                 yield request
 
-        async with aclosing(checked()) as given, aclosing(run(self._caller, given)) as responses:
-            async for each in _until(responses, timeout):
-                yield response.FromString(each)
+        with damage.named():
+            async with aclosing(checked()) as given, aclosing(run(self._caller, given)) as responses:
+                async for each in _until(responses, timeout):
+                    yield response.FromString(each)
 
     def _check(self, request: Message) -> None:
         if self._closed:

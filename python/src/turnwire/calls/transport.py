@@ -7,9 +7,15 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from turnwire import errors, v1
+from turnwire import damage, errors, v1
 
 Response = TypeVar("Response", bound=Message)
+
+
+def read(response: type[Response], data: bytes) -> Response:
+    """The message of a reply. Raises ``CorruptData``: a server sends stored bytes as they are, damaged ones too."""
+    with damage.named():
+        return response.FromString(data)
 
 
 class Transport(Protocol):

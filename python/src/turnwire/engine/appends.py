@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn, TypeAlias
 
-from turnwire import errors, ids, v1
+from google.protobuf.message import DecodeError
+
+from turnwire import damage, errors, ids, v1
 from turnwire.engine.core import Caller, Core, Once, check, check_head, living
 from turnwire.log import digest, plan, prepare
 from turnwire.log.draft import Draft
@@ -43,7 +45,9 @@ class Appends(Core):
                 steps.append(self._step(caller, request, wire))
             except Exception as error:  # a fault of the program stops no other
                 steps.append(partial(_failing, error))
-        return await self.store.write_each(caller.tenant, requests[0][0].session_id, steps)
+        with damage.named():
+            outcomes = await self.store.write_each(caller.tenant, requests[0][0].session_id, steps)
+        return [damage.corrupt() if isinstance(each, DecodeError) else each for each in outcomes]
 
     def _step(self, caller: Caller, request: v1.AppendRequest, wire: bytes | None) -> _Step:
         """What an append does to its session."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from turnwire import errors, status
+from turnwire import damage, errors, status
 from turnwire.methods import Method
 from turnwire.server.requestlog import RequestLine, RequestLog
 
@@ -71,7 +71,8 @@ class Calls:
         try:
             if self.draining.is_set():
                 raise errors.ShuttingDown("the server is ending")
-            reply = await body(call)
+            with damage.named():
+                reply = await body(call)
         except errors.TurnwireError as error:
             failure = error
         except asyncio.CancelledError:
