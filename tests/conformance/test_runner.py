@@ -333,6 +333,8 @@ class TestEquality:
         assert difference(request, replied('{"a": [{}]}'), replied('{"a": []}')) == "call 0: reply.a has 0 items, not 1"
         assert difference(request, replied('{"a": 1}'), replied("{}")) == "call 0: reply.a is not there"
         assert difference(request, replied('{"a": 1}'), replied('{"a": 2}')) == "call 0: reply.a is 2, not 1"
+        assert difference(request, replied('{"a": null, "b": 1}'), replied('{"b": 1}')) is None
+        assert difference(request, replied('{"a": null}'), replied('{"a": false}')) == "call 0: reply.a is there"
 
 
 def encoded(**output: Any) -> Response:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conformance.making import making
 from tests.conformance.runner import running
+from tests.server import test_server
 from turnwire import v1
 from turnwire.conformance import v1 as conformance
 
@@ -20,6 +21,10 @@ SENTENCE = re.compile(r"^- \*\*(TW-[A-Z]{3}-[0-9]{3})\*\* (.+?)(?=^- |^$)", re.M
 KEY_WORDS = re.compile(r"\b(MUST NOT|MUST|SHOULD|MAY)\b")
 VECTORS = running.load()
 MOST_BYTES = 2 * 1024 * 1024
+#: What of a sentence no vector can show, and the class of tests that does.
+ALSO_SHOWN_BY = {
+    "TW-SVC-067": test_server.TestFaults,  # that neither the caller nor the log gets content of messages
+}
 
 
 def sentences() -> dict[str, str]:
@@ -37,6 +42,11 @@ def test_no_sentence_without_a_vector_and_no_vector_without_a_sentence() -> None
     proven = {sentence for vector in VECTORS for sentence in vector.sentences}
     assert proven == sentences().keys()
     assert [vector.name for vector in VECTORS if not vector.sentences] == []
+
+
+def test_what_no_vector_can_show_is_shown_by_tests_of_python() -> None:
+    assert ALSO_SHOWN_BY.keys() <= sentences().keys()
+    assert all(any(name.startswith("test_") for name in vars(tests)) for tests in ALSO_SHOWN_BY.values())
 
 
 def test_every_reason_is_reached() -> None:

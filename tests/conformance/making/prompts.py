@@ -62,8 +62,8 @@ def message(tree: Any) -> v1.PromptMessage:
 
 
 def render(tree: Any) -> tuple[conformance.Request, conformance.Response]:
-    """``items``, ``dialect``, ``model``, ``context``, ``options``, ``profile``; expected is ``body`` as a tree and
-    ``changes`` (rule, message, part), or ``refused``."""
+    """``items``, ``dialect``, ``model``, ``context``, ``options``, ``profile``; expected is ``body`` as a tree,
+    or as the very text, and ``changes`` (rule, message, part), or ``refused``."""
     provider_id, _, model_id = tree["model"].partition("/")
     request = conformance.RenderRequest(
         items=[item(each) for each in tree["items"]],
@@ -79,7 +79,10 @@ def render(tree: Any) -> tuple[conformance.Request, conformance.Response]:
     if "refused" in tree:
         expected.refused.CopyFrom(trees.refusal(tree["refused"]))
         return conformance.Request(render=request), expected
-    expected.render.body = json.dumps(tree["body"], ensure_ascii=False, separators=(",", ":"))
+    body = tree["body"]
+    expected.render.body = (
+        body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    )
     for rule, *place in tree.get("changes", []):
         number = v1.RenderRule.Value(f"RENDER_RULE_{rule}")
         expected.render.changes.add(rule=number, **dict(zip(("message_id", "part_id"), place, strict=False)))

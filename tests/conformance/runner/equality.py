@@ -127,6 +127,10 @@ def _missing(expected: Any, answer: Any, path: str) -> str | None:
     """What of an expectation an answer does not hold."""
     if isinstance(expected, dict) and isinstance(answer, dict):
         for key, value in expected.items():
+            if value is None and key in answer:
+                return f"{path}.{key} is there"
+            if value is None:
+                continue
             if key not in answer:
                 return f"{path}.{key} is not there"
             if (different := _missing(value, answer[key], f"{path}.{key}")) is not None:

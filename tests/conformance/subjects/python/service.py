@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import grpc.aio
 from google.protobuf import json_format
 
 from turnwire import errors, status, v1
+from turnwire.calls.transport import read
 from turnwire.conformance import v1 as conformance
 from turnwire.engine import Caller, Engine, Limits
 from turnwire.log import digest, wire
@@ -27,6 +29,9 @@ LIMITS = Limits(part_bytes=65_536, request_bytes=262_144)
 
 _LATER_FIELD = 299
 _HOLD = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('BEGIN IMMEDIATE'); print(); input()"
+_LAST = "WHERE pos = (SELECT max(pos) FROM entry WHERE pos >> 32 = 1)"
+_LOSE = f"DELETE FROM entry {_LAST}"
+_GARBLE = f"UPDATE entry SET payload = CAST(replace(hex(zeroblob(length(payload))), '00', x'ff') AS BLOB) {_LAST}"
 # A retry would hide the refusal that the script is about.
 _CHANNEL = (("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 
@@ -42,10 +47,26 @@ async def run(request: conformance.ServiceRequest) -> conformance.ServiceRespons
                 if step.WhichOneof("step") == "condition":
                     await bench.bring_about(step.condition)
                 else:
-                    response.results.append(await bench.call(step.call))
+                    response.results.append(await bench.call(step.call, response.results))
         finally:
             await bench.end()
     return response
+
+
+def _filled(method: Method, call: conformance.Call, before: Sequence[conformance.CallResult]) -> bytes:
+    """The request with what it takes from replies to earlier calls."""
+    request: Any = method.request.FromString(call.request)
+    for taken in call.taken:
+        value = json.loads(before[taken.call].reply_json)
+        for member in taken.member.split("."):
+            value = value[int(member)] if isinstance(value, list) else value[member]
+        setattr(request, taken.field, value)
+    return request.SerializeToString()
+
+
+def _damage(db: sqlite3.Connection) -> None:
+    for pos, payload in db.execute("SELECT pos, payload FROM entry WHERE pos >> 32 = 1").fetchall():
+        db.execute("UPDATE entry SET payload = ? WHERE pos = ?", (payload.replace(b"hello", b"jello"), pos))
 
 
 class _Faulty(Engine):
@@ -92,14 +113,18 @@ class _Bench:
             undo()
         await self.close()
 
-    async def call(self, call: conformance.Call) -> conformance.CallResult:
+    async def call(self, call: conformance.Call, before: Sequence[conformance.CallResult]) -> conformance.CallResult:
         """Make one call, by its bytes, as a client of any language would."""
         result = conformance.CallResult()
         method = METHODS[call.method]
+        first = _filled(method, call, before) if call.taken else call.request
         try:
             if self._refused is not None:
                 raise self._refused
-            reply = await self._reply(method, call.request)
+            if method.requests_stream:
+                result.reply_json = json.dumps(await self._replies(method, [first, *call.more_requests]))
+                return result
+            reply = await self._reply(method, first)
         except grpc.aio.AioRpcError as error:
             refused = status.from_rpc(error)
         except errors.TurnwireError as error:
@@ -112,15 +137,21 @@ class _Bench:
         result.refused.CopyFrom(conformance.Refusal(reason=refused.reason, path=refused.path))
         return result
 
+    async def _replies(self, method: Method, requests: list[bytes]) -> list[Any]:
+        """All replies to a stream of requests, as ProtoJSON."""
+        assert self._channel is not None
+        call: Any = self._channel.stream_stream(method.path)(requests)
+        return [json_format.MessageToDict(read(method.response, reply)) async for reply in call]
+
     async def _reply(self, method: Method, request: bytes) -> Any:
         assert self._channel is not None
-        kind = ("stream" if method.requests_stream else "unary") + ("_stream" if method.responses_stream else "_unary")
-        make = getattr(self._channel, kind)(method.path, None, method.response.FromString)
-        call = make([request] if method.requests_stream else request)
+        kind = "unary_stream" if method.responses_stream else "unary_unary"
+        call = getattr(self._channel, kind)(method.path)(request)
         if not method.responses_stream:
-            return await call
+            return read(method.response, await call)
         merged: Any = method.response()
-        async for reply in call:
+        async for data in call:
+            reply: Any = read(method.response, data)
             body = getattr(merged, "body", "") + getattr(reply, "body", "")
             merged.MergeFrom(reply)
             if body:
@@ -149,9 +180,13 @@ class _Bench:
                 self._path.write_text("a letter to a friend\n" * 1000)
                 await self.open()
             case "STORE_TOO_NEW":
-                await self._changed("PRAGMA user_version = 1000000")
+                await self._change(lambda db: db.execute("PRAGMA user_version = 1000000"))
             case "ENTRY_LOST":
-                await self._changed("DELETE FROM entry WHERE pos = (SELECT max(pos) FROM entry WHERE pos >> 32 = 1)")
+                await self._change(lambda db: db.execute(_LOSE))
+            case "ENTRY_CHANGED":
+                await self._change(_damage)
+            case "ENTRY_UNREADABLE":
+                await self._change(lambda db: db.execute(_GARBLE))
             case "LATER_PAYLOAD":
                 await self._later()
             case "SHUTTING_DOWN":
@@ -171,10 +206,10 @@ class _Bench:
         holder.stdout.readline()
         self._undo.append(lambda: holder.communicate(b"\n"))
 
-    async def _changed(self, statement: str) -> None:
+    async def _change(self, change: Callable[[sqlite3.Connection], object]) -> None:
         await self.close()
         db = sqlite3.connect(self._path, isolation_level=None)
-        db.execute(statement)
+        change(db)
         db.close()
         await self.open()
 

@@ -33,6 +33,7 @@ from turnwire.conformance.v1.subject_pb2 import (
     ServiceRequest,
     ServiceResponse,
     ServiceStep,
+    Taken,
     Violation,
 )
 from turnwire.conformance.v1.vector_pb2 import (
@@ -72,6 +73,7 @@ __all__ = [
     "ServiceRequest",
     "ServiceResponse",
     "ServiceStep",
+    "Taken",
     "Vector",
     "VectorFile",
     "Violation",

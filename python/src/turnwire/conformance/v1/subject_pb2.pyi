@@ -131,6 +131,12 @@ class _ConditionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Condition.V
     """The server has a fault."""
     CONDITION_LATER_PAYLOAD: _Condition.ValueType  # 9
     """The only session has a further entry, with a payload of a later schema that a reader may not skip."""
+    CONDITION_ENTRY_CHANGED: _Condition.ValueType  # 10
+    """In every entry of the first session the text "hello" has become "jello" in the store, as after damage; what is
+    there can still be parsed.
+    """
+    CONDITION_ENTRY_UNREADABLE: _Condition.ValueType  # 11
+    """The last entry of the first session is there in the store, but its payload is of bytes 0xff alone."""
 
 class Condition(_Condition, metaclass=_ConditionEnumTypeWrapper):
     """What a service or its store can suffer. It lasts to the end of the steps."""
@@ -155,6 +161,12 @@ CONDITION_FAULT: Condition.ValueType  # 8
 """The server has a fault."""
 CONDITION_LATER_PAYLOAD: Condition.ValueType  # 9
 """The only session has a further entry, with a payload of a later schema that a reader may not skip."""
+CONDITION_ENTRY_CHANGED: Condition.ValueType  # 10
+"""In every entry of the first session the text "hello" has become "jello" in the store, as after damage; what is
+there can still be parsed.
+"""
+CONDITION_ENTRY_UNREADABLE: Condition.ValueType  # 11
+"""The last entry of the first session is there in the store, but its payload is of bytes 0xff alone."""
 Global___Condition: _TypeAlias = Condition  # noqa: Y015
 
 @_typing.final
@@ -1049,23 +1061,65 @@ class Call(_message.Message):
 
     METHOD_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
+    MORE_REQUESTS_FIELD_NUMBER: _builtins.int
+    TAKEN_FIELD_NUMBER: _builtins.int
     method: _builtins.str
     """The method's name, for example "Append"."""
     request: _builtins.bytes
-    """The request in binary. A method with a stream of requests gets just this one."""
+    """The request in binary; of a stream of requests, the first."""
+    @_builtins.property
+    def more_requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The further requests of a stream, in order. The stream of requests ends behind them."""
+
+    @_builtins.property
+    def taken(self) -> _containers.RepeatedCompositeFieldContainer[Global___Taken]:
+        """What the (first) request takes from replies to earlier calls."""
+
     def __init__(
         self,
         *,
         method: _builtins.str = ...,
         request: _builtins.bytes = ...,
+        more_requests: _abc.Iterable[_builtins.bytes] | None = ...,
+        taken: _abc.Iterable[Global___Taken] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["method", b"method", "request", b"request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["method", b"method", "more_requests", b"more_requests", "request", b"request", "taken", b"taken"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
+
+@_typing.final
+class Taken(_message.Message):
+    """A text that only the service can know before it is asked, for example the token of a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_FIELD_NUMBER: _builtins.int
+    MEMBER_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    call: _builtins.int
+    """Which call's reply it is in, from 0; conditions do not count."""
+    member: _builtins.str
+    """Where it is in reply_json: names of members and, from 0, places in lists: "results.0.id"."""
+    field: _builtins.str
+    """The field of the request that gets it, by its name in the schema."""
+    def __init__(
+        self,
+        *,
+        call: _builtins.int = ...,
+        member: _builtins.str = ...,
+        field: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "field", b"field", "member", b"member"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Taken: _TypeAlias = Taken  # noqa: Y015
 
 @_typing.final
 class ServiceResponse(_message.Message):
@@ -1101,8 +1155,9 @@ class CallResult(_message.Message):
     REFUSED_FIELD_NUMBER: _builtins.int
     reply_json: _builtins.str
     """It went through: the reply in ProtoJSON. Those of a stream are merged into one: lists one behind the other, texts
-    named body too, of anything else the last; a stream of Tail is read up to and including caught_up. In an
-    expectation: what the reply holds at least.
+    named body too, of anything else the last; a stream of Tail is read up to and including caught_up. Where requests
+    are a stream: a JSON array of all replies. In an expectation: what the reply holds at least; null is a member
+    that it does not have.
     """
     @_builtins.property
     def refused(self) -> Global___Refusal:
