@@ -128,7 +128,9 @@ class _Again:
             yield (form, id, space, born, b"" if space == TURN and (form, id) in self.late else place, slot)
 
     def count(self, table: str) -> int:
-        """How many rows of a table the session has, as they are stored."""
+        """About how many rows of a table the session has, or names."""
+        if table == "name":
+            return sqlite_names.count(self.rows.db, self.session.key)
         ((rows,),) = self.rows.db.execute(f"SELECT count(*) FROM {table}")
         return int(rows)
 

@@ -52,6 +52,10 @@ _ENDS = " UNION ALL ".join(
     f"SELECT * FROM (SELECT {lane}, last FROM series WHERE session = ?1 AND lane = {lane} ORDER BY first DESC LIMIT 1)"
     for lane in _LANES
 )
+_COUNT = f"""
+    SELECT (SELECT count(*) FROM name WHERE session = ?1)
+    + (SELECT ifnull(sum(length(names)), 0) / {MADE_BYTES + 1} FROM series WHERE session = ?1)
+"""
 _INSERT = "INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?)"
 _CUT = f"""
     SELECT lane, {_SERIES} FROM series
@@ -146,6 +150,12 @@ def rows(db: sqlite3.Connection, key: int) -> Iterator[_Row]:
         "SELECT form, id, space, born, place, slot FROM name WHERE session = ? ORDER BY form, id, space, born", (key,)
     )
     return merge(own, *(((MADE, *each) for each in _of_lane(db, key, lane)) for lane in _LANES), key=_KEY)
+
+
+def count(db: sqlite3.Connection, key: int) -> int:
+    """About how many names a session has."""
+    ((found,),) = db.execute(_COUNT, (key,))
+    return int(found)
 
 
 def _of_lane(db: sqlite3.Connection, key: int, lane: int) -> Iterator[Named]:
