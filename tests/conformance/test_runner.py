@@ -300,12 +300,18 @@ class TestEquality:
         request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.TextPart"))
         assert (difference(request, encoded(json=one), encoded(json=other)) is None) == equal
 
+    def test_json_with_a_member_twice(self) -> None:
+        request = Request(encoding=conformance.EncodingRequest(message_type="turnwire.v1.TextPart"))
+        different = difference(request, encoded(json='{"text": "a"}'), encoded(json='{"text": "b", "text": "a"}'))
+        assert different == 'no JSON: a member stands twice: {"text": "b", "text": "a"}'
+
     def test_violations(self) -> None:
         request = Request(rules=conformance.RulesRequest())
         right = violated(("required", "a"), ("required", "b"))
         assert difference(request, right, violated(("required", "b"), ("required", "a"))) is None
-        assert difference(request, right, violated(("required", ""), ("required", ""))) is None
-        assert difference(request, right, violated(("required", ""))) == "not found: required at "
+        assert difference(request, right, violated(("required", ""), ("required", ""))) is not None
+        missing = "not found: required at b"
+        assert difference(request, right, violated(("required", "a"))) == missing
         assert difference(request, right, violated(("required", "a"), ("required", ""))) is not None
         assert difference(request, violated(), violated(("required", ""))) is not None
 
@@ -313,7 +319,9 @@ class TestEquality:
         request = Request(mutation=conformance.MutationRequest())
         right = refused(v1.Reason.REASON_SIGNED_PART, "a")
         assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART, "a")) is None
-        assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART)) is None
+        assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART)) == (
+            "expected SIGNED_PART at a, got SIGNED_PART"
+        )
         assert difference(request, right, refused(v1.Reason.REASON_SIGNED_PART, "b")) == (
             "expected SIGNED_PART at a, got SIGNED_PART at b"
         )

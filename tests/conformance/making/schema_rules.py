@@ -1,7 +1,7 @@
-"""A vector for every rule that the schema has on a field: a message that is right, and the same with that rule broken.
+"""Vectors for every rule that the schema has on a field: a message that is right, and the same with that rule broken.
 
-Both are made from the descriptors. What is expected is known from how the message was broken, and protovalidate has to
-find the same.
+They are made from the descriptors, at each bound and just beyond it. What is expected is known from how the message was
+broken, and protovalidate has to find the same.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 from google.protobuf.message import Message
 
 from tests.breaking import breaks
+from tests.conformance.making import bounds
 from tests.conformance.making.encoding import check
+from tests.conformance.making.trees import SourceError
 from tests.conformance.runner.equality import message_class
 from turnwire.conformance import v1 as conformance
 from turnwire.rules import own, schema, standard
+from turnwire.rules.compiler import path_key
 
 #: The sentence that these vectors prove.
 SENTENCE: Final = "TW-RUL-001"
+
+#: A list of more items is only made too long: it takes as many bytes again to show that one less is right.
+_MOST_ITEMS: Final = 10_000
 
 _CANDIDATES: Final[dict[int, list[Any]]] = {
     FieldDescriptor.CPPTYPE_STRING: ["{}", "a1", ""],
@@ -61,6 +67,75 @@ def _of(descriptor: Descriptor, members: dict[str, str]) -> Iterator[tuple[str, 
         inside = "" if field == chosen.path else "[]"
         name = f"/{descriptor.name}/{field}{inside}/{chosen.rule}"
         yield name, _vector(name, message, [(chosen.rule, chosen.path)])
+    for field, _ in _full(descriptor, members).ListFields():
+        yield from _bounds(descriptor, members, descriptor.fields_by_name[field.name])
+    for field in filter(own.stored_only, descriptor.fields):
+        yield from _bounds(descriptor, members, field)
+
+
+def _bounds(
+    descriptor: Descriptor, members: dict[str, str], field: FieldDescriptor
+) -> Iterator[tuple[str, conformance.Vector]]:
+    """A vector at each bound of a field, and one beyond it."""
+    for bound in bounds.bounds(field):
+        broken = _broken(field, bound)
+        if broken is None or (bound.place == bounds.COUNT and not broken and bound.value > _MOST_ITEMS):
+            continue
+        message = _full(descriptor, members)
+        path = _put(message, field, bound)
+        name = "/" + "/".join(filter(None, [descriptor.name, field.name, bound.place, bound.declares, bound.says]))
+        yield name, _vector(name, message, [(rule, path) for rule in broken])
+
+
+def _broken(field: FieldDescriptor, bound: bounds.Bound) -> list[str] | None:
+    """The rules that a value breaks: that of the bound, and others of the same value; None: it is not looked at."""
+    rules = standard.field_rules(field)
+    if bound.place in (bounds.ITEM, bounds.VALUE, bounds.KEY):
+        rules = (rules.keys if bound.place == bounds.KEY else rules.items) or standard.FieldRules()
+    if rules.skip_zero and not bound.value:
+        return None
+    if own.json_object(field) is not None and bound.value:
+        return None  # It would have to be JSON as well; the right message has such a text.
+    value = range(bound.value) if bound.place == bounds.COUNT else bound.value
+    names = [each.rule.rule for each in rules.clauses if not standard.holds([each], value)]
+    broken = [own.UNKNOWN if name == "enum.defined_only" else name for name in names]
+    if bound.rule not in (broken or [""]):
+        raise SourceError(f"{field.full_name}: {bound.declares} {bound.says} cannot be made by itself")
+    return broken
+
+
+def _put(message: Any, field: FieldDescriptor, bound: bounds.Bound) -> str:
+    """Put the value of a bound into a message; the path of it."""
+    if bound.place == bounds.FIELD:
+        setattr(message, field.name, bound.value)
+        return field.name
+    message.ClearField(field.name)
+    many = getattr(message, field.name)
+    is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+    match bound.place:
+        case bounds.ITEM:
+            many.append(bound.value)
+            return f"{field.name}[0]"
+        case bounds.VALUE:
+            many["k"] = bound.value
+            return f'{field.name}["k"]'
+        case bounds.KEY:
+            many[bound.value] = _plain(field)
+            return f"{field.name}[{path_key(bound.value)}]"
+        case _ if is_map:
+            many.update({f"k{number}": _plain(field) for number in range(bound.value)})
+        case _ if field.message_type is not None:
+            many.extend(_least(field.message_type) for _ in range(bound.value))
+        case _:
+            many.extend([_plain(field)] * bound.value)
+    return field.name
+
+
+def _plain(field: FieldDescriptor) -> Any:
+    """A value of a list or a map that breaks no rule: the zero of its type."""
+    inner = field.message_type
+    value: Any = (field if inner is None else inner.fields_by_name["value"]).default_value
+    return "" if field.is_repeated and inner is None else value
 
 
 def _breaks(message: Message) -> list[Any]:
