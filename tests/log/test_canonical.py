@@ -31,3 +31,24 @@ def test_keys_are_in_the_order_of_their_bytes() -> None:
         written.index(b"\x0a" + bytes([len(key.encode())]) + key.encode() + b"\x12\x01") for key in sorted(headers)
     ]
     assert places == sorted(places)
+
+
+def test_unknown_fields_have_their_tags_in_the_fewest_bytes() -> None:
+    long = (
+        b"\xa0\x86\x80\x00\x81\x00"
+        + b"\xa3\x86\x00\x08\x00\xa4\x86\x80\x00"
+        + b"\xa5\x86\x00abcd"
+        + b"\xa1\x86\x00abcdefgh"
+    )
+    short = b"\xa0\x06\x81\x00" + b"\xa3\x06\x08\x00\xa4\x86\x80\x00" + b"\xa5\x06abcd" + b"\xa1\x06abcdefgh"
+    part = v1.PromptPart(text=v1.TextPart(text="ä\0"))
+    part.text.MergeFromString(long + b"\xa2\x86\x00\x02\x80\x00")
+    part.MergeFromString(long)
+    inside = v1.TextPart(text="ä\0").SerializeToString() + short + b"\xa2\x06\x02\x80\x00"
+    assert canonical.part(part) == b"\x1a" + bytes([len(inside)]) + inside + short
+
+
+def test_what_looks_like_a_long_tag_stays() -> None:
+    part = v1.PromptPart(id="p", text=v1.TextPart(text="ä\0ö\0"))
+    assert canonical.may_have_long_tags(part.SerializeToString())
+    assert canonical.part(part) == part.SerializeToString()

@@ -1,11 +1,4 @@
-import {
-  type DescMessage,
-  fromBinary,
-  fromJsonString,
-  type MessageInitShape,
-  toBinary,
-  toJsonString,
-} from "@bufbuild/protobuf";
+import { type DescMessage, fromJsonString, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
 import {
   assemble,
   chain,
@@ -15,6 +8,7 @@ import {
   fold,
   PromptEditor,
   promptDigest,
+  readMessage,
   TurnwireError,
 } from "@turnwire/client";
 import { type Entry, EntrySchema, type PromptItem } from "@turnwire/client/v1";
@@ -70,10 +64,12 @@ function orRefused(attempt: () => Answer): Answer {
 
 function encoding({ messageType, input, output }: EncodingRequest): Answer {
   const schema = schemaNamed(messageType);
-  let message: ReturnType<typeof fromBinary>;
+  let message: ReturnType<typeof readMessage>;
   try {
     message =
-      input.case === "json" ? fromJsonString(schema, input.value) : fromBinary(schema, input.value ?? new Uint8Array());
+      input.case === "json"
+        ? fromJsonString(schema, input.value)
+        : readMessage(schema, input.value ?? new Uint8Array());
   } catch {
     return { case: "refused", value: {} };
   }
@@ -87,12 +83,12 @@ function encoding({ messageType, input, output }: EncodingRequest): Answer {
 function rules({ messageType, message, partIds, role }: RulesRequest): Answer {
   const schema: DescMessage = schemaNamed(messageType);
   const stored = partIds === PartIds.UNSPECIFIED ? {} : { stored: partIds === PartIds.STORED };
-  const violations = check(schema, fromBinary(schema, message), { role, ...stored });
+  const violations = check(schema, readMessage(schema, message), { role, ...stored });
   return { case: "rules", value: { violations: violations.map(({ rule, path }) => ({ rule, path })) } };
 }
 
 function entriesOf(raw: Uint8Array[]): Entry[] {
-  return raw.map((bytes) => fromBinary(EntrySchema, bytes));
+  return raw.map((bytes) => readMessage(EntrySchema, bytes));
 }
 
 function folded({ entries, revision }: FoldRequest): Answer {

@@ -24,6 +24,7 @@ export {
 export { promptDigest } from "./prompt/digest.js";
 export { type EditorOptions, PromptEditor } from "./prompt/editor.js";
 export { type Fate, type Fates, History, type HistoryFacts } from "./prompt/history.js";
+export { readMessage } from "./reading.js";
 export { type CheckOptions, check, requireValid } from "./rules/index.js";
 export { checkJson, JSON_DEPTH, type JsonFault } from "./rules/json.js";
 export { deterministic } from "./wire.js";

@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { describe, test } from "node:test";
 import { equals, fromBinary, toJson } from "@bufbuild/protobuf";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
-import { chain, check, deterministic, fold } from "@turnwire/client";
+import { chain, check, deterministic, fold, readMessage } from "@turnwire/client";
 import { AssistantSchema, EntrySchema, SessionSchema, UserSchema } from "@turnwire/client/v1";
 import { ROOT } from "./server.js";
 
@@ -29,7 +29,7 @@ for (const version of VERSIONS) {
       const reader = new BinaryReader(readFileSync(join(COMPAT, version, "entries.binpb")));
       while (reader.pos < reader.len) {
         const bytes = reader.bytes();
-        const entry = fromBinary(EntrySchema, bytes);
+        const entry = readMessage(EntrySchema, bytes);
         assert.deepEqual(check(EntrySchema, entry, { stored: true }), []);
         // Entries of maps may stand in another order.
         const written = deterministic(EntrySchema, fromBinary(EntrySchema, bytes, { readUnknownFields: false }));
@@ -51,7 +51,7 @@ for (const version of VERSIONS) {
         }
         assert.equal(raw.length, revision);
         assert.equal(Buffer.from([...chain(id, raw)].at(-1) ?? []).toString("hex"), digest);
-        const folded = fold(raw.map((bytes) => fromBinary(EntrySchema, bytes)));
+        const folded = fold(raw.map((bytes) => readMessage(EntrySchema, bytes)));
         const messages = folded.messages.map((message) =>
           message.$typeName === "turnwire.v1.User" ? toJson(UserSchema, message) : toJson(AssistantSchema, message),
         );

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { fromBinary } from "@bufbuild/protobuf";
 import { EntrySchema } from "../gen/turnwire/v1/entry_pb.js";
+import { readMessage } from "../reading.js";
 import { type RawField, rawFields } from "../wire.js";
 
 /** Payloads have the numbers from 10, additions to the envelope those from 300. */
@@ -21,7 +21,7 @@ export function chainStart(sessionId: string): Uint8Array {
  */
 export function chainLink(before: Uint8Array, entry: Uint8Array): Uint8Array {
   const payload = payloadOf(entry);
-  const { revision, recorded } = fromBinary(EntrySchema, entry);
+  const { revision, recorded } = readMessage(EntrySchema, entry);
   const link = Buffer.alloc(20);
   link.writeBigInt64BE(revision, 0);
   link.writeBigInt64BE((recorded?.seconds ?? 0n) * 1_000_000_000n + BigInt(recorded?.nanos ?? 0), 8);

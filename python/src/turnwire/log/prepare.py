@@ -219,9 +219,10 @@ def _message_put(put: v1.UserPut | v1.AssistantPut, number: int, path: str, now_
     sizes = [*map(_SIZE, parts)]
     kinds = [part.WhichOneof("kind") for part in parts]
     mapped = "retry" in kinds and any(map(canonical.has_map, parts))
-    places = None if mapped else _places(payload, message, sizes)
+    as_written = not mapped and not canonical.may_have_long_tags(payload)
+    places = _places(payload, message, sizes) if as_written else None
     if places is None:  # or a later schema's fields came behind the parts
-        payload, places = _with_parts_last(put, message, parts)
+        payload, places, sizes = _with_parts_last(put, message, parts)
     prepared.payload = payload
     start, (end, *offsets) = places
     prepared.header_offset, prepared.header_length = start, end - start
@@ -296,8 +297,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _with_parts_last(
     put: v1.UserPut | v1.AssistantPut, message: v1.User | v1.Assistant, parts: list[v1.PromptPart]
-) -> tuple[bytes, tuple[int, list[int]]]:
-    """A put serialized piece by piece, and the places of header and parts in it. The put is of no use after that."""
+) -> tuple[bytes, tuple[int, list[int]], list[int]]:
+    """A put serialized piece by piece, the places of header and parts in it, and the sizes of the parts. The put is of
+    no use after that."""
     stored = [canonical.part(part) for part in parts]
     del message.parts[:]
     header = message.SerializeToString(deterministic=True)
@@ -313,7 +315,7 @@ def _with_parts_last(
     for each, part in zip(framed, stored, strict=True):
         at += len(each)
         found.append(at - len(part))
-    return whole + put.SerializeToString(deterministic=True), (start, found)
+    return whole + put.SerializeToString(deterministic=True), (start, found), [*map(len, stored)]
 
 
 def _part_put(put: v1.PartPut, path: str, part_bytes: int) -> Prepared:

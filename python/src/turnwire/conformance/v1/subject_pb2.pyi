@@ -338,7 +338,7 @@ class Refusal(_message.Message):
     reason: _errors_pb2.Reason.ValueType
     """The reason. Unspecified: the bytes or the JSON could not be read at all; only for encoding."""
     path: _builtins.str
-    """The field that it is about, for example "mutations[1].insert_after.message_id". Empty: the subject does not say."""
+    """The field that it is about, for example "mutations[1].insert_after.message_id". Empty: it is about none."""
     def __init__(
         self,
         *,
@@ -542,7 +542,7 @@ class Violation(_message.Message):
     rule: _builtins.str
     """The id of the rule: protovalidate's, for example "string.max_bytes", or one of Turnwire's, "turnwire.json.depth"."""
     path: _builtins.str
-    """The field, from the message on: "parts[1].tool.input_json", "labels[\\"k\\"]". Empty: the subject does not say."""
+    """The field, from the message on: "parts[1].tool.input_json", "labels[\\"k\\"]". Empty: the message itself."""
     def __init__(
         self,
         *,
