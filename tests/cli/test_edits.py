@@ -86,7 +86,7 @@ def test_a_form_that_is_not_right_is_refused(option: str, value: str) -> None:
     ("content", "told"),
     [
         ("[", "is not JSON"),
-        ('{"remove": {"messageId": NaN}}', "NaN is not a number of JSON"),
+        ('{"remove": {"messageId": NaN}}', "NaN is no JSON"),
         ("[" * 100_000, "is not JSON"),
         ('[{"remove": {"messageId": "m"}}, {"paint": {}}]', "number 1: not a turnwire.v1.Mutation"),
         ("[7]", "number 0: not a turnwire.v1.Mutation"),

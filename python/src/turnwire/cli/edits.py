@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from google.protobuf import json_format
 from typer.core import TyperCommand
 
 from turnwire import ids, prompt, v1
 from turnwire.cli.usage import Usage
+from turnwire.validation import protojson
 
 _KEY: Final = "turnwire.edits"
 _STDIN: Final = "-"
@@ -161,7 +160,7 @@ def _from_file(name: str) -> list[v1.Mutation]:
         else:
             with open(name, encoding="utf-8-sig") as file:
                 text = file.read()
-        found = json.loads(text, parse_constant=_refuse_constant)
+        found = protojson.document(text)
     except OSError as error:
         raise Usage(f"--mutations: cannot read {name}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -170,11 +169,8 @@ def _from_file(name: str) -> list[v1.Mutation]:
     every: list[Any] = found if isinstance(found, list) else [found]  # pyright: ignore[reportUnknownVariableType]
     for index, each in enumerate(every):
         try:
-            result.append(json_format.ParseDict(each, v1.Mutation()))
-        except (json_format.ParseError, TypeError, AttributeError) as error:
-            raise Usage(f"--mutations: {name}, number {index}: not a turnwire.v1.Mutation: {error}") from error
+            result.append(protojson.known(each, v1.Mutation))
+        except protojson.NoMessage as error:
+            where = f" at {error.path}" if error.path else ""
+            raise Usage(f"--mutations: {name}, number {index}: not a turnwire.v1.Mutation{where}: {error}") from error
     return result
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number of JSON")

@@ -32,6 +32,7 @@ from turnwire.rendering import (
 )
 from turnwire.rendering.wire import rule_number
 from turnwire.rules import schema
+from turnwire.validation import protojson
 
 _CHOICES: Final = "What becomes of it (else the profile chooses)"
 _TARGET: Final = "What the model takes (else what is usual for the dialect)"
@@ -227,10 +228,10 @@ def _context(name: str) -> v1.PromptContext:
         else:
             with open(name, encoding="utf-8-sig") as file:
                 text = file.read()
-        return json_format.Parse(text, v1.PromptContext())
+        return protojson.parse(text, v1.PromptContext)
     except OSError as error:
         raise Usage(f"--context: cannot read {name}: {error.strerror}") from error
-    except (json_format.ParseError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Usage(f"--context: {name} is not a turnwire.v1.PromptContext: {error}") from error
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -21,7 +21,9 @@ import turnwire
 from turnwire import v1
 from turnwire.rules.compiler import path_key
 from turnwire.rules.schema import PACKAGE
-from turnwire.validation import documents
+from turnwire.validation import documents, scalars
+
+M = TypeVar("M", bound=Message)
 
 #: Stands in a message for the name of an enum that this schema does not know; no schema has this number.
 LATER: Final = -(2**31)
@@ -64,7 +66,7 @@ def document(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def message(tree: Any, cls: type[Message]) -> tuple[Message, list[Later]]:
+def message(tree: Any, cls: type[M]) -> tuple[M, list[Later]]:
     """A message of a parsed document, without what only a later schema knows, and what that was.
 
     Raises `NoMessage`.
@@ -79,6 +81,25 @@ def message(tree: Any, cls: type[Message]) -> tuple[Message, list[Later]]:
         text = str(error)
         raise NoMessage(text if len(text) <= _MOST_TOLD else f"{text[: _MOST_TOLD - 1]}…") from None
     return made, later
+
+
+def known(tree: Any, cls: type[M]) -> M:
+    """A message of a parsed document, all of which this schema has to know. Raises `NoMessage`."""
+    made, later = message(tree, cls)
+    for each in later[:1]:
+        shown = json.dumps(each.name[:80], ensure_ascii=False)
+        raise NoMessage(each.text or f"{shown} is of a schema later than this one, or misspelt", each.path)
+    return made
+
+
+def parse(text: str | bytes, cls: type[M]) -> M:
+    """A message of its ProtoJSON. Raises `NoMessage`, whose text says what is wrong, and where."""
+    try:
+        return known(document(text), cls)
+    except NoMessage as error:
+        raise NoMessage(f"{error.path}: {error}" if error.path else str(error), error.path) from None
+    except ValueError as error:
+        raise NoMessage(str(error)) from None
 
 
 def later_payload(members: dict[str, Any]) -> str:
@@ -163,6 +184,8 @@ def _item(value: Any, field: FieldDescriptor, path: str, later: list[Later]) -> 
     if field.enum_type is not None and isinstance(value, str) and _is_later(value, field.enum_type):
         later.append(Later(path, "", value))
         return LATER
+    if wanted := scalars.right(value, field):
+        raise NoMessage(wanted, path)
     return value
 
 

@@ -18,6 +18,7 @@ from turnwire import errors, prompt, v1
 from turnwire.conformance import v1 as conformance
 from turnwire.log import digest, fold, raw
 from turnwire.rendering.wire import changes_to
+from turnwire.validation import protojson
 
 PROTOCOL = 1
 
@@ -31,10 +32,10 @@ def encoding(request: conformance.EncodingRequest) -> conformance.EncodingRespon
     message = _class(request.message_type)()
     try:
         if request.WhichOneof("input") == "json":
-            json_format.Parse(request.json, message)
+            message = protojson.parse(request.json, _class(request.message_type))
         else:
             message.ParseFromString(request.binary)
-    except (json_format.ParseError, DecodeError):
+    except (protojson.NoMessage, DecodeError):
         return conformance.Refusal()
     if request.output == conformance.Encoding.ENCODING_JSON:
         return conformance.EncodingResponse(json=json_format.MessageToJson(message))

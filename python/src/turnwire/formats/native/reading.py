@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from turnwire import errors, ids, v1
 from turnwire.formats.native.writing import ENTRY_NUMBER, SESSION_NUMBER
 from turnwire.formats.report import Report
 from turnwire.log import raw
+from turnwire.validation import protojson
 
 _GZIP: Final = b"\x1f\x8b"
 _KEYS: Final = {SESSION_NUMBER << 3 | 2: SESSION_NUMBER, ENTRY_NUMBER << 3 | 2: ENTRY_NUMBER}
@@ -157,10 +156,10 @@ def _lines(file: IO[bytes], report: Report, source: str) -> Iterator[v1.Session 
         if not line.strip():
             continue
         try:
-            tree = json.loads(line)
-            if "session" in tree:
-                yield json_format.ParseDict(tree["session"], v1.Session())
+            tree = protojson.document(line)
+            if isinstance(tree, dict) and "session" in tree:
+                yield protojson.known(tree["session"], v1.Session)
             else:
-                yield raw.serialized(json_format.ParseDict(tree["entry"], v1.Entry()))
-        except (ValueError, KeyError, TypeError, json_format.ParseError, errors.InvalidArgument):
+                yield raw.serialized(protojson.known(tree["entry"], v1.Entry))
+        except (ValueError, KeyError, TypeError, errors.InvalidArgument):
             report.refused("file", f"/{number}", "no record: a line that is cut or damaged", source=source)
