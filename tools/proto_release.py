@@ -1,4 +1,4 @@
-"""Writes build/turnwire-proto-VERSION.tar.gz: the protos alone; `make proto-release` calls it.
+"""Writes build/turnwire-proto-VERSION.tar.gz: protos, spec and vectors alone; `make proto-release` calls it.
 
 Equal files give an equal archive, to the byte.
 """
@@ -17,10 +17,12 @@ README = """\
 The message format for the sessions of AI agents, without the libraries. Licence: Apache-2.0.
 
     proto/turnwire/v1/               the schema; proto/README.md says how to read it
-    proto/turnwire/conformance/v1/   vectors, and how a runner talks to an implementation
+    proto/turnwire/conformance/v1/   the form of vectors, and how a runner talks to an implementation
     third_party/protovalidate/       the schema of the validation rules, which the protos import
+    third_party/googleapis/          the details of gRPC errors, for clients that generate them
     turnwire.v1.binpb                google.protobuf.FileDescriptorSet: turnwire.v1 with imports, rules and comments
-    spec.md                          what an implementation has to do
+    docs/                            spec.md: what an implementation has to do; of prompts, rendering and validation more
+    tests/conformance/vectors/       what proves it, a turnwire.conformance.v1.VectorFile each; README.md beside says how
     buf.yaml                         `buf build`, `buf generate` and `buf breaking` work in this folder
 
 With protoc:
@@ -59,11 +61,12 @@ def archive(root: Path, version: str) -> bytes:
 def files(root: Path, version: str) -> Iterator[tuple[str, bytes]]:
     """What is in the archive, by name."""
     yield "README.md", README.format(version=version).encode()
-    yield "spec.md", (root / "docs" / "spec.md").read_bytes()
+    for name in ("spec.md", "prompt.md", "render.md", "validation.md"):
+        yield f"docs/{name}", (root / "docs" / name).read_bytes()
     yield "turnwire.v1.binpb", (root / "python" / "src" / "turnwire" / "schema.binpb").read_bytes()
-    for name in ("LICENSE", "buf.yaml"):
+    for name in ("LICENSE", "buf.yaml", "tests/conformance/README.md"):
         yield name, (root / name).read_bytes()
-    for folder in ("proto", "third_party"):
+    for folder in ("proto", "third_party", "tests/conformance/vectors"):
         for path in (root / folder).rglob("*"):
             if path.is_file():
                 yield path.relative_to(root).as_posix(), path.read_bytes()

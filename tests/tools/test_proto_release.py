@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -29,9 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_bytes_are_the_same_wherever_and_whenever(tmp_path: Path) -> None:
-    for name in ("proto", "third_party", "docs", "python/src/turnwire"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    for name in ("proto", "third_party", "docs/spec.md", "LICENSE", "buf.yaml", "python/src/turnwire/schema.binpb"):
+    names = ["proto", "third_party", "docs", "LICENSE", "buf.yaml", "python/src/turnwire/schema.binpb"]
+    for name in [*names, "tests/conformance/README.md", "tests/conformance/vectors"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
         copy(ROOT / name, tmp_path / name)
@@ -53,6 +53,29 @@ def test_the_descriptor_set_stands_alone(folder: Path) -> None:
     assert set(schema.file_names()) <= set(names)
     for at, file in enumerate(found.file):
         assert set(file.dependency) <= set(names[:at]), "each file comes after those that it imports"
+
+
+def test_links_lead_to_what_is_there(folder: Path) -> None:
+    found = 0
+    for path in folder.rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text("utf-8")):
+            if "://" not in target:
+                found += 1
+                assert (path.parent / target).exists(), f"{path.relative_to(folder)}: {target}"
+    assert found > 4
+
+
+def test_the_readme_names_what_is_there(folder: Path) -> None:
+    readme = (folder / "README.md").read_text("utf-8")
+    named = re.findall(r"^    ([a-z_]\S+/|\S+\.(?:binpb|yaml))\s{2,}", readme, re.MULTILINE)
+    assert all((folder / name).exists() for name in named)
+    assert {name.split("/")[0] for name in named} >= {each.name for each in folder.iterdir() if each.is_dir()}
+    assert {each.name for each in (folder / "third_party").iterdir()} <= {Path(name).name for name in named}
+
+
+def test_the_vectors_are_there(folder: Path) -> None:
+    names = {path.name for path in (folder / "tests" / "conformance" / "vectors").iterdir()}
+    assert names == {path.name for path in (ROOT / "tests" / "conformance" / "vectors").iterdir()}
 
 
 def test_the_licences_are_there(folder: Path) -> None:

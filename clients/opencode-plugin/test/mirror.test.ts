@@ -52,6 +52,23 @@ class Run {
   }
 }
 
+/** opencode that tells of sessions before it can read them, and fails in between: five times in a row. */
+class Failing extends Recorded {
+  readonly #reads = new Map<string, number>();
+
+  override async read(sessionId: string) {
+    const reads = this.#reads.get(sessionId) ?? 0;
+    this.#reads.set(sessionId, reads + 1);
+    if (reads < 5 && reads % 2 === 0) {
+      return undefined;
+    }
+    if (reads < 5) {
+      throw new Error("a connection that broke");
+    }
+    return super.read(sessionId);
+  }
+}
+
 async function assertEqualExports({ address }: Server, ids = IDS): Promise<void> {
   const out = folder();
   await python([
@@ -133,6 +150,16 @@ for (const queueLimit of [4 * 1024 * 1024, 500]) {
     await run.end();
   });
 }
+
+test("what opencode cannot read yet, or fails to, is stored once it can", async () => {
+  const server = await serve(join(place.path, "failing.db"));
+  const run = new Run(new Failing(), server.address);
+  run.take(EVENTS);
+  await run.mirror.settled();
+  await run.end();
+  assert.deepEqual(run.told, []);
+  await assertEqualExports(server);
+});
 
 test("what happened while no mirror ran is caught up, once", async () => {
   const server = await serve(join(place.path, "killed.db"));

@@ -439,6 +439,18 @@ describe("the way to the server", () => {
     assert.equal(stopped.status, "CANCELLED");
   });
 
+  test("a signal ends the pause before a call is tried again", async () => {
+    const client = Client.connect(`unix:${join(files.path, "nowhere")}`);
+    // Aborted before the first attempt has failed, or in one of the pauses behind it.
+    for (const ms of [0, 5, 20, 60]) {
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), ms);
+      const error = await refused(client.getSession("ses_1", { signal: stop.signal }));
+      assert.deepEqual([error.reason, error.status], [Reason.UNSPECIFIED, "CANCELLED"]);
+    }
+    client.close();
+  });
+
   test("a time limit holds for a tail whose server is gone, and for what is tried again", async () => {
     const client = Client.connect(`unix:${join(files.path, "gone")}`);
     const tail = await refused(collect(client.tail({ sessionId: "ses_1", timeoutMs: 300, patienceMs: 600_000 })));

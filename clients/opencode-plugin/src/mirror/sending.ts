@@ -66,6 +66,11 @@ export function remove(client: Client, sessionId: string, courier: Courier): Pro
   });
 }
 
+/** How long to wait, in milliseconds, before something is tried again, after so many tries before the one that failed. */
+export function pauseMs(tries: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** tries, LAST_PAUSE_MS) * (0.8 + 0.4 * Math.random());
+}
+
 /** Calls until the server answers. */
 async function patiently<T>(courier: Courier, call: (options: { signal: AbortSignal }) => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
@@ -79,8 +84,7 @@ async function patiently<T>(courier: Courier, call: (options: { signal: AbortSig
       }
       courier.away(error);
     }
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** tries, LAST_PAUSE_MS);
-    await sleep(pause * (0.8 + 0.4 * Math.random()), undefined, { signal: courier.signal });
+    await sleep(pauseMs(tries), undefined, { signal: courier.signal });
     courier.stillWanted();
   }
 }

@@ -7,14 +7,14 @@ import type { Json } from "../mapping/values.js";
 import { Stale, write } from "./changes.js";
 import { steps } from "./comparison.js";
 import { type Change, Pending } from "./pending.js";
-import { type Courier, readView, remove, send } from "./sending.js";
+import { type Courier, pauseMs, readView, remove, send } from "./sending.js";
 import type { LogView } from "./view.js";
 import { type Append, keyOf, Writer } from "./writer.js";
 
 /** How long, in milliseconds, changes are gathered before they are appended. */
 const GATHER_MS = 40;
-/** How often in a row the whole session is compared before the plugin gives up on it. */
-const MOST_COMPARISONS = 5;
+/** How often in a row the whole session is compared before the plugin gives up on it; with the pauses, 16 seconds. */
+const MOST_COMPARISONS = 8;
 const MOST_REFUSED = 1000;
 
 /** A session as opencode's API gives it. */
@@ -148,7 +148,7 @@ export class SessionMirror {
         }
         this.#comparisons = 0;
       } catch (error) {
-        this.#failed(error);
+        await this.#failed(error);
       }
     }
   }
@@ -213,7 +213,7 @@ export class SessionMirror {
     this.#pending.clear();
     const record = await this.#with.read(this.#id);
     if (record === undefined) {
-      throw new LeftAlone("opencode has no such session any more");
+      throw new Stale("opencode has no such session"); // or none yet: it tells of sessions before it can read them
     }
     this.#info = record.info;
     this.#todo = record.todo;
@@ -288,13 +288,18 @@ export class SessionMirror {
     throw error;
   }
 
-  #failed(error: unknown): void {
+  /** Says what follows from a failure, and waits before the next comparison, longer from one to the next. */
+  async #failed(error: unknown): Promise<void> {
     if (this.#with.signal.aborted || this.#phase === "left alone") {
       return; // the end, or the session was deleted meanwhile
     }
     const isHopeless = error instanceof LeftAlone || (error instanceof TurnwireError && HOPELESS.has(error.reason));
     if (!isHopeless && this.#comparisons < MOST_COMPARISONS) {
       this.#phase = "stale";
+      if (this.#comparisons > 0) {
+        // At the end it is aborted, and there is no more work.
+        await sleep(pauseMs(this.#comparisons - 1), undefined, { signal: this.#with.signal }).catch(() => undefined);
+      }
       return;
     }
     this.#phase = isHopeless ? "left alone" : "given up";

@@ -195,7 +195,8 @@ class Attempts {
       await this.#calls.pause(this.#deadline.bounded(backOff(policy, this.#made)), this.#signal);
     } catch {
       this.#calls.requireOpen(error);
-      throw error; // the caller has ended the call meanwhile
+      const facts = { status: "CANCELLED", cause: error };
+      throw new TurnwireError(Reason.UNSPECIFIED, "the caller has ended the call", facts);
     }
     if (this.#deadline.passed) {
       throw this.#deadline.exceeded(error);
