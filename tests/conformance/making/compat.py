@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from google.protobuf import json_format
@@ -22,7 +22,13 @@ def vectors() -> Iterator[conformance.Vector]:
         yield from _session(f"{path.parents[1].name}/{path.stem}", log.session.id, log.entries)
     for version in frozen.VERSIONS:
         for at, data in enumerate(frozen.entries(version)):
-            yield from _entry(f"{version.name}/entries/{at}", data)
+            yield from _entry(f"compat/{version.name}/entries/{at}", data)
+
+
+def forms(name: str, log: Iterable[bytes]) -> Iterator[conformance.Vector]:
+    """Each entry of a log as JSON, and from JSON."""
+    for at, data in enumerate(log):
+        yield from _entry(f"{name}/{at + 1}", data)
 
 
 def _session(name: str, session_id: str, log: list[bytes]) -> Iterator[conformance.Vector]:
@@ -55,7 +61,7 @@ def _encoding(name: str, request: conformance.EncodingRequest, result: str | byt
         request.output = conformance.Encoding.ENCODING_BINARY
         expected.encoding.binary = result
     return conformance.Vector(
-        name=f"encoding/compat/{name}",
+        name=f"encoding/{name}",
         sentences=["TW-ENC-001", "TW-ENC-002"],
         request=conformance.Request(encoding=request),
         expected=expected,

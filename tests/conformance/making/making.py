@@ -67,5 +67,7 @@ def vectors() -> Iterator[conformance.Vector]:
             except (trees.SourceError, errors.TurnwireError, KeyError) as error:
                 raise trees.SourceError(f"{path.name}: {name}: {type(error).__name__}: {error}") from None
             yield conformance.Vector(name=name, sentences=each["proves"], request=request, expected=expected)
+            if tree.get("forms"):  # each entry of these logs is also written and read in both forms
+                yield from compat.forms(each["name"], request.fold.entries)
     yield from schema_rules.vectors()
     yield from compat.vectors()
