@@ -9,15 +9,28 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import turnwire
 from tests.builders import THEN, assistant, clear, delta, made, put, revert, text, tool, turn, user
+from tests.cli import flipping
 from tests.cli.support import run
 from turnwire import ids, v1
 from turnwire.calls.validation import ValidationCalls
 from turnwire.embedded import Embedded
 
 BAD, GOOD = "ses_bad", "ses_good"
+_A_STRETCH = "WHERE session = :key AND place = (SELECT max(place) FROM node WHERE session = :key AND mark = -1)"
+
+
+def _changed(column: str, at: int) -> str:
+    """A BLOB in which a byte, counted from 1, is another."""
+    byte = f"substr({column}, {at}, 1)"
+    other = f"iif({byte} = x'03', x'04', x'03')"
+    return f"CAST(substr({column}, 1, {at - 1}) || {other} || substr({column}, {at + 1}) AS BLOB)"
+
+
 _BEYOND = v1.AppendResponse(
     head=v1.Head(revision=152, digest=bytes(32), recorded=Timestamp(seconds=THEN))
 ).SerializeToString()
@@ -79,6 +92,17 @@ def test_a_sound_store(store: Path) -> None:
         ("DELETE FROM node WHERE session = :key", ["node"]),
         ("UPDATE node SET start = start + 1 WHERE session = :key", ["node"]),
         ("UPDATE node SET run = x'00' WHERE session = :key AND run IS NOT NULL", ["node"]),
+        (f"UPDATE node SET start = start + 5 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET start = -1 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET length = length - 1 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET back = 1 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET delta = 1 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET grown = 1 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET mark = -2 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET mark = -3 {_A_STRETCH}", ["node"]),
+        (f"UPDATE node SET turn = NULL {_A_STRETCH}", ["node"]),
+        *((f"UPDATE node SET run = {_changed('run', at)} {_A_STRETCH}", ["node"]) for at in range(1, 30)),
+        (f"UPDATE node SET run = x'' {_A_STRETCH}", ["node"]),
         ("UPDATE past SET length = length + 1 WHERE session = :key", ["past"]),
         ("DELETE FROM past WHERE session = :key", ["past"]),
         ("DELETE FROM name WHERE session = :key AND space = 3", ["name"]),
@@ -97,7 +121,10 @@ def test_a_sound_store(store: Path) -> None:
         ("UPDATE label SET value = 'w' WHERE session = :key", ["label"]),
         ("UPDATE session SET revert = 2 WHERE key = :key", ["session"]),
         ("UPDATE session SET properties = 2 WHERE key = :key", ["session"]),
+        ("UPDATE session SET ahead = 2 WHERE key = :key", ["session"]),
+        ("UPDATE session SET ahead = -1 WHERE key = :key", ["session"]),
         ("UPDATE entry SET back = 77 WHERE pos = (:key << 32) + 1", ["entry"]),
+        ("UPDATE entry SET digest = x'' WHERE mark = 0 AND pos >> 32 = :key", ["entry"]),
     ],
 )
 def test_the_index_contradicts_the_log(damaged: Any, statement: str, tables: list[str]) -> None:
@@ -258,3 +285,102 @@ def test_a_damaged_page_of_the_index_is_told_once(store: Path, tmp_path: Path) -
     rules = [rule for rule, _, _ in found(path)]
     assert rules.count("storage.unreadable") == 1
     assert set(rules) == {"storage.database", "storage.unreadable"}
+
+
+def test_the_bytes_around_what_a_replay_sends_are_those_of_no_payload(store: Path, tmp_path: Path) -> None:
+    """Of a block each byte is changed by itself: all are found but those that nothing reads."""
+    path = tmp_path / "turnwire.db"
+    path.write_bytes(store.read_bytes())
+    db = sqlite3.connect(path)
+    where = "mark = 0 AND pos >> 32 = (SELECT key FROM session WHERE id = ?)"
+    pos, block = db.execute(f"SELECT pos, payload FROM entry WHERE {where} ORDER BY pos LIMIT 1", (BAD,)).fetchone()
+    (start, length) = db.execute(
+        "SELECT start, length FROM node WHERE mark = -1 AND session = ? AND revision = ? ORDER BY start LIMIT 1",
+        (pos >> 32, pos & 0xFFFFFFFF),
+    ).fetchone()
+    for at in (start, start + 1, start + 2, start + 3, start + length - 1):
+        changed = bytearray(block)
+        changed[at] ^= 1
+        db.execute("UPDATE entry SET payload = ? WHERE pos = ?", (bytes(changed), pos))
+        db.commit()
+        ran = run("--json", "validate", path)
+        assert ran.code == 1, at
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("index", "table"), [("label_value", "label"), ("detail_directory", "detail"), ("entry_foreign", "entry")]
+)
+def test_an_index_of_a_table_lacks_rows(store: Path, tmp_path: Path, index: str, table: str) -> None:
+    path = tmp_path / "turnwire.db"
+    path.write_bytes(store.read_bytes())
+    db = sqlite3.connect(path, isolation_level=None)
+    if table == "entry":
+        db.execute("UPDATE entry SET mark = 200 WHERE mark = 0")  # and so every block is foreign, too
+    db.execute("PRAGMA writable_schema = ON")
+    ((text,),) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,))
+    without = text.partition(" WHERE ")[0] + " WHERE 0"
+    db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (without, index))
+    db.execute("PRAGMA schema_version = 1001")
+    db.close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("REINDEX")
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (text, index))
+    db.execute("PRAGMA schema_version = 1002")
+    db.close()
+    findings = [line for line in run("--json", "validate", path).lines if line.get("rule") == "storage.database"]
+    assert findings
+    assert all(index in finding["value"] for finding in findings)
+
+
+@pytest.mark.parametrize("column", ["head", "first_us", "properties", "digest", "tenant"])
+def test_a_session_whose_row_holds_nothing(damaged: Any, column: str) -> None:
+    """As one flipped bit can make it: in the table's own description the columns may be NULL."""
+    text = "UPDATE sqlite_master SET sql = replace(replace(sql, 'NOT NULL', ''), 'STRICT', '') WHERE name = 'session'"
+    path = damaged("PRAGMA writable_schema = ON", text)
+    db = sqlite3.connect(path)
+    db.execute(f"UPDATE session SET {column} = NULL WHERE id = ?", (BAD,))
+    db.commit()
+    db.close()
+    ran = run("--json", "validate", path)
+    assert ran.code == 1
+    assert "fault" not in ran.err
+    assert all(line.get("sessionId", BAD) != GOOD for line in ran.lines)
+    rules = {line["rule"] for line in ran.lines[:-1]}
+    assert rules - {"storage.database"} == {
+        "storage.table",
+        "storage.id" if column == "tenant" else "storage.unreadable",
+    }
+
+
+def test_a_text_that_is_no_utf_8(damaged: Any) -> None:
+    bad = "CAST(x'ff41' AS TEXT)"
+    assert found(damaged(f"UPDATE listed SET id = {bad} WHERE session = :key")) == [
+        ("storage.index", BAD, "table listed")
+    ]
+    (reply,) = found(damaged(f"UPDATE fresh_reply SET method = {bad} WHERE session = :key"))
+    assert reply[:2] == ("storage.reply", BAD)
+    ran = run("validate", damaged("PRAGMA writable_schema = ON", f"UPDATE sqlite_master SET sql = {bad}"))
+    assert (ran.code, "fault" in ran.err, "malformed database schema" in ran.err) == (2, False, True)
+
+
+_Small = tuple[Path, bytes, object, list[int]]  # its path, its bytes, what readers get, the bits that mean something
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> _Small:
+    path = tmp_path_factory.mktemp("flipped") / "turnwire.db"
+    asyncio.run(flipping.make(path))
+    data = path.read_bytes()
+    right = asyncio.run(flipping.seen(path))
+    assert flipping.wrong(path, right) == ""
+    return path, data, right, flipping.bits(data)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_flipped_bit_is_told_of_or_harmless(small: _Small, data: st.DataObject) -> None:
+    path, whole, right, bits = small
+    path.write_bytes(flipping.flip(whole, data.draw(st.sampled_from(bits))))
+    assert flipping.wrong(path, right) == ""

@@ -61,6 +61,13 @@ def check(path: Path, content: bytes, **how: Any) -> list[v1.Finding]:
     return [finding for step in files.check(path, Selection(), **how) for finding in step.findings]
 
 
+def flipped(content: bytes, at: int) -> bytes:
+    """The content with a bit of one byte flipped."""
+    found = bytearray(content)
+    found[at] ^= 4
+    return bytes(found)
+
+
 def with_unknown(*, field: int = 100, inside: str = "user") -> list[RawEntry]:
     """A log whose message, or part of it, has a field of a later schema."""
     entry = user("u", text("p", "x"))
@@ -176,6 +183,9 @@ FILES: dict[str, list[Callable[[Path], list[v1.Finding]]]] = {
         lambda path: check(path, native(*whole())[:-1]),
         lambda path: check(path, gzip.compress(native(*whole()))[:-12]),
         lambda path: check(path, gzip.compress(log(*whole()))[:-12]),
+        lambda path: check(path, gzip.compress(log(*whole())) + b"more"),
+        lambda path: check(path, flipped(gzip.compress(native(*whole())), -6)),
+        lambda path: check(path, flipped(gzip.compress(b'{"cwd": "/"}'), -2), cls=v1.RunPath),
     ],
     "storage.json": [
         lambda path: check(path, b'{"id": "u",\n', cls=v1.User),

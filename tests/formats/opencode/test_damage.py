@@ -163,7 +163,30 @@ def test_a_cut_gzipped_file_gives_its_beginning(tmp_path: Path) -> None:
     data = gzip.compress(THREE_TURNS.encode())
     (session,) = sessions(OPENCODE, write(tmp_path / "c", data[: len(data) // 2]), report)
     assert session.session_id == "ses_dd402e65bffeFToCFt6N3IgihJ"
-    assert report.notes[0].reason == "the compressed data ends early"
+    assert report.notes[0].reason == "the compressed data is cut or damaged"
+
+
+def test_a_gzipped_file_with_a_flipped_bit_or_more_behind_it_gives_what_came_before(tmp_path: Path) -> None:
+    data = gzip.compress(THREE_TURNS.encode())
+    wrong = bytearray(data)
+    wrong[-6] ^= 4
+    for packed in (bytes(wrong), data + b"more", data[:-3]):
+        report = Report()
+        (session,) = sessions(OPENCODE, write(tmp_path / "c", packed), report)
+        assert session.entries == take(THREE_TURNS).entries
+        assert [note.reason for note in report.notes] == ["the compressed data is cut or damaged"]
+    wrong[len(data) // 2] ^= 4
+    (session,) = sessions(OPENCODE, write(tmp_path / "c", bytes(wrong)), Report())
+    assert session.session_id == "ses_dd402e65bffeFToCFt6N3IgihJ"
+
+
+def test_a_gzipped_file_may_be_of_several_pieces(tmp_path: Path) -> None:
+    half = len(THREE_TURNS) // 2
+    data = gzip.compress(THREE_TURNS[:half].encode()) + gzip.compress(THREE_TURNS[half:].encode()) + bytes(5)
+    report = Report()
+    (session,) = sessions(OPENCODE, write(tmp_path / "c", data), report)
+    assert session.entries == take(THREE_TURNS).entries
+    assert report.notes == []
 
 
 def test_what_stands_around_the_object_is_told() -> None:

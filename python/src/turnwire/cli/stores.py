@@ -67,7 +67,9 @@ class Stores:
         self._report.add(found.take())
         try:
             async with open_store(path, read_only=True) as client:
-                missing = await asyncio.to_thread(sqlite_check.missing, path)
+                missing, changed = await asyncio.to_thread(sqlite_check.schema, path)
+                for what in changed:
+                    found.add("storage.table", value=what, text="a table or an index is described in other words")
                 total = await asyncio.to_thread(_look, path, missing, found)
                 self._report.add(found.take())
                 whole = _NEEDED.isdisjoint(missing)
@@ -91,6 +93,8 @@ class Stores:
             self._report.unreadable(str(path), explain(error))
         except sqlite3.Error as error:
             self._report.unreadable(str(path), f"it cannot be read: {error}")
+        except UnicodeDecodeError:  # SQLite's own words quote what is damaged
+            self._report.unreadable(str(path), "it cannot be read: malformed database schema")
 
     async def _faults(self, path: Path) -> list[str]:
         """What SQLite says of the pages of a file. An interrupt ends it."""

@@ -75,6 +75,12 @@ class Block:
             self._digest if revision == self.last else b"",
         )
 
+    def content(self, revision: int) -> tuple[int, int, int]:
+        """Where the content of an entry is: in its payload, in the block, and how long (0: it has none here)."""
+        at = _HEAD.size + (revision - self.first) * _ENTRY.size
+        *_, offset, start, length = _ENTRY.unpack_from(self.payload, at)
+        return offset, self._body + start, length
+
     def entries(self, first: int, last: int) -> Iterator[EntryRow]:
         """Its entries of a range."""
         return map(self.entry, range(max(first, self.first), min(last, self.last) + 1))

@@ -37,7 +37,7 @@ _OF_SESSIONS: Final = {
 
 
 class Found(NamedTuple):
-    """A session of a file: its id, and the head that its row has, behind which there may be a few entries more."""
+    """A session of a file: its id, and the head that its row has (0: none), behind which there may be a few entries."""
 
     id: str
     head: int
@@ -70,20 +70,32 @@ def faults(path: Path, stopped: Event | None = None) -> list[str]:
         with closing(connect(path)) as db:
             if stopped is not None:
                 db.set_progress_handler(stopped.is_set, _STEPS)
-            rows = db.execute(f"PRAGMA quick_check({_MOST_FAULTS})").fetchall()
+            rows = db.execute(f"PRAGMA integrity_check({_MOST_FAULTS})").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
+    except UnicodeDecodeError:  # the binding's, of SQLite's own words
+        return ["malformed database schema"]
     told = [line for (text,) in rows for line in str(text).splitlines() if not line.startswith("***")]
     return [] if told == ["ok"] else told[:_MOST_FAULTS]
 
 
-def missing(path: Path) -> list[str]:
-    """What of the schema a store does not have, each with what it is: ``table node``. Raises sqlite3.Error."""
-    query = "SELECT type || ' ' || name FROM sqlite_master WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid"
+class Schema(NamedTuple):
+    """What a store does not have of the schema, or not as it is, each with what it is: ``table node``."""
+
+    missing: list[str]
+    changed: list[str]
+
+
+def schema(path: Path) -> Schema:
+    """Compare a store's description of its tables with that of this build. Raises sqlite3.Error, UnicodeDecodeError."""
+    named = "sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_'"
+    query = f"SELECT type || ' ' || name, sql FROM sqlite_master WHERE {named}"
     with closing(sqlite3.connect(":memory:")) as made, closing(connect(path)) as db:
         sqlite_schema.migrate(made, 0)
-        there = set(db.execute(query))
-        return [what for (what,) in made.execute(query) if (what,) not in there]
+        there = dict(db.execute(query))
+        right = dict(made.execute(f"{query} ORDER BY rowid"))
+    changed = [what for what, text in right.items() if what in there and there[what] != text]
+    return Schema([what for what in right if what not in there], changed)
 
 
 def sessions(path: Path, tenant: str = "") -> Iterator[Found]:
@@ -200,18 +212,22 @@ def _rows(db: sqlite3.Connection, where: str, after: int) -> tuple[list[tuple[st
     query = f"SELECT key, CAST(tenant AS BLOB), CAST(id AS BLOB), head FROM session WHERE {where}"
     try:
         for key, owner, id, head in db.execute(query, (after,)):
-            found.append((_text(owner), Found(_text(id), head, key)))
+            if owner is None:  # which no one is
+                owner, id = b"", None
+            found.append((_text(owner), Found(_text(id), head if isinstance(head, int) else 0, key)))
     except sqlite3.DatabaseError:
         return found, False
     return found, True
 
 
 def _text(stored: bytes | None) -> str:
+    """A text of a file that may be damaged, with what is no UTF-8 spelt out."""
     return (stored or b"").decode(errors="backslashreplace")
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that only reads. Raises sqlite3.Error."""
     db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
+    db.text_factory = _text
     db.execute("PRAGMA query_only = ON")
     return db

@@ -5,28 +5,32 @@ while it is small and else in a file of its own; then both are read in order, ro
 it takes about as long as the session's entries took to be written. Nothing is written to the store.
 
 How versions share rows (``sqlite_pack``, ``sqlite_block``) depends on which entries were written together, so that of
-these what the rows say is compared. Replies to request ids (``reply``, ``fresh_reply``) and the tombstones of sessions
-(``deleted``) follow from no entry and cannot be compared.
+these what the rows say is compared, and of stretches that their blocks have it too (``sqlite_stretches``). Replies to
+request ids (``reply``, ``fresh_reply``) and the tombstones of sessions (``deleted``) follow from no entry and cannot be
+compared.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from heapq import heappop, heappush
+from itertools import chain
 from pathlib import Path
+from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from turnwire import errors
 from turnwire.log import digest, plan, prepare, raw
 from turnwire.log.draft import Draft
-from turnwire.store import sqlite_check, sqlite_names, sqlite_schema
+from turnwire.store import sqlite_check, sqlite_names, sqlite_schema, sqlite_stretches
 from turnwire.store.base import LAST_FIELD, TURN, EntryRow, Node, SessionRow
 from turnwire.store.sqlite_block import SMALL_BYTES
 from turnwire.store.sqlite_index import write_index
 from turnwire.store.sqlite_pack import pack_id
-from turnwire.store.sqlite_rows import Rows
+from turnwire.store.sqlite_rows import Rows, base
+from turnwire.store.sqlite_schema import REVISION_MASK
 from turnwire.store.sqlite_view import SqliteView, create
 
 _ENTRIES: Final = 512
@@ -34,6 +38,7 @@ _BYTES: Final = 4 * 1024 * 1024
 _ROWS: Final = 4096  # that are compared between two steps
 _CACHE_KIB: Final = 32 * 1024
 _MAKING: Final = 0.85  # of the time, about, is spent on making the index
+_DIGEST_BYTES: Final = 32
 _NODE: Final = "live versions"
 _Row = tuple[Any, ...]
 #: By table what is compared row by row, in the order of its key, and what it holds.
@@ -103,8 +108,9 @@ def compare(path: Path, id: str, tenant: str = "") -> Iterator[Step]:
         comparisons = _comparisons(rows, stored, again)
         for index, (table, text, there, right) in enumerate(comparisons):
             difference = _Differing(there, right)
-            for share in difference.shares(again.count(table)):
-                yield Step(_MAKING + (1 - _MAKING) * (index + share) / len(comparisons), [])
+            with closing(difference.shares(again.count(table))) as shares:
+                for share in shares:
+                    yield Step(_MAKING + (1 - _MAKING) * (index + share) / len(comparisons), [])
             if difference.rows:
                 unread = ", of which some cannot be read" if difference.unread else ""
                 yield Step(1, [Difference(table, difference.rows, text + unread)])
@@ -205,12 +211,19 @@ def _session_row(rows: Rows, stored: SessionRow, ahead: bool, again: _Again) -> 
         for name, there, right in zip(SessionRow._fields, stored, again.session, strict=True)
         if name != "key" and there != right
     ]
-    if not ahead and rows.last(stored) > stored.head:
+    ((kept,),) = rows.db.execute("SELECT ahead FROM session WHERE key = ?", (stored.key,))
+    if kept not in (0, 1) or (not ahead and rows.last(stored) > stored.head):
         wrong.append("ahead")
     if wrong:
         found.append(Difference("session", 1, f"its row has another {', '.join(wrong)}"))
-    if again.deltas:
-        found.append(Difference("entry", again.deltas, "of deltas the delta before"))
+    at = base(stored.key)
+    ((digests,),) = rows.db.execute(
+        f"SELECT count(*) FROM entry WHERE pos BETWEEN ? AND ? AND length(digest) <> {_DIGEST_BYTES}",
+        (at, at + REVISION_MASK),
+    )
+    if again.deltas or digests:
+        what = ("of deltas the delta before" * bool(again.deltas), "digests" * bool(digests))
+        found.append(Difference("entry", again.deltas + digests, " and ".join(filter(None, what))))
     return found
 
 
@@ -223,8 +236,10 @@ def _comparisons(
     right_names: Iterable[_Row] = sqlite_names.rows(again.rows.db, made.key)
     if again.late:
         names, right_names = again.without_late(names), again.without_late(right_names)
+    stretches = ((stretch,) for stretch in sqlite_stretches.wrong(rows, stored.key, stored.first_us))
+    live = chain(_live(rows, stored.key), stretches)
     found: list[tuple[str, str, Iterable[_Row], Iterable[_Row]]] = [
-        ("node", _NODE, _live(rows, stored.key), _live(again.rows, made.key)),
+        ("node", _NODE, live, _live(again.rows, made.key)),
         ("name", "ids", names, right_names),
     ]
     for table, (query, what) in _TABLES.items():
@@ -243,18 +258,22 @@ class _Differing:
         self._there = there
         self._right = iter(right)
 
-    def shares(self, total: int) -> Iterator[float]:
+    def shares(self, total: int) -> Generator[float]:
         """Compare them; yields how far it has come, of about so many rows."""
         try:
             for number, row in enumerate(self._there):
                 self.rows += row != next(self._right, None)
                 if not number % _ROWS:
                     yield min(number / max(total, 1), 1.0)
-        except (errors.CorruptData, ValueError, LookupError, OverflowError, TypeError):
+        except (errors.CorruptData, ValueError, LookupError, OverflowError, TypeError, struct_error):
             # What is packed into a row of the index is damaged.
             self.rows, self.unread = max(self.rows, 1), True
         else:
             self.rows += sum(1 for _ in self._right)
+        finally:
+            for side in (self._there, self._right):
+                if isinstance(side, Generator):  # before the database is closed from which it reads
+                    side.close()
 
 
 def _live(rows: Rows, key: int) -> Iterator[Node]:

@@ -7,6 +7,7 @@ import sqlite3
 from turnwire import errors
 
 _PRIMARY = 0xFF
+_NO_UTF_8 = "Could not decode to UTF-8"  # what the binding says, with the text, of which nothing may go further
 _CLASSES: dict[int, tuple[type[errors.TurnwireError], str]] = {
     sqlite3.SQLITE_BUSY: (errors.StoreBusy, "another process holds the store"),
     sqlite3.SQLITE_LOCKED: (errors.StoreBusy, "another process holds the store"),
@@ -35,6 +36,8 @@ def code(error: sqlite3.Error) -> int:
 def translate(error: sqlite3.Error) -> errors.TurnwireError:
     """The exception of Turnwire for an error of SQLite."""
     extended = getattr(error, "sqlite_errorcode", 0)
+    if not extended and str(error).startswith(_NO_UTF_8):
+        return errors.CorruptData("a text in the store is no UTF-8")
     cls, text = _EXTENDED.get(extended) or _CLASSES.get(code(error)) or (errors.InternalError, "the store failed")
     name = getattr(error, "sqlite_errorname", "")
     found = cls(text, sqlite=name) if name else cls(text)

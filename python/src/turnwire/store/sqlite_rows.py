@@ -30,6 +30,7 @@ from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
 
 #: In the order of the fields of SessionRow.
 SESSION_COLUMNS = "tenant, id, key, head, digest, first_us, recorded_us, properties, revert"
+_SESSION_TYPES = (str, str, int, int, bytes, int, int, int, int, int)  # of these, and of ``ahead``
 # In the order of the fields of Node; 1 and 0 stand for the booleans.
 _NODE = (
     "place, slot, mark >> 1, revision, revision - back, {ended}, start, length, mark & 1, "
@@ -58,15 +59,30 @@ def base(key: int) -> int:
 
 
 def _block(row: _Row, first_us: int) -> Block:
+    """The block of a row. Raises ``CorruptData``."""
     revision, recorded, _, payload, back, chain = row
+    _typed(row)
     return Block(revision, back + 1, first_us + recorded, payload, chain or b"")
 
 
 def _entry(row: _Row, first_us: int) -> EntryRow:
+    """The entry of a row. Raises ``CorruptData``."""
     revision, recorded, mark, payload, back, chain = row
+    _typed(row)
     return EntryRow(
         revision, first_us + recorded, mark >> 1, payload, revision - back if back else 0, bool(mark & 1), chain or b""
     )
+
+
+def _typed(row: _Row) -> None:
+    """Raises ``CorruptData`` for a row of an entry that holds what only damage brings: SQLite does not look."""
+    _, recorded, mark, payload, back, chain = row
+    if not (
+        recorded.__class__ is mark.__class__ is back.__class__ is int
+        and payload.__class__ is bytes
+        and (chain is None or chain.__class__ is bytes)
+    ):
+        raise errors.CorruptData("a row of an entry is damaged", revision=row[0])
 
 
 def _node(row: _Row) -> Node:
@@ -106,11 +122,15 @@ class Rows:
     # Sessions
 
     def stored(self, tenant: str, id: str) -> tuple[SessionRow, bool] | None:
-        """A session's row as it is in the file, and whether there are entries behind it."""
+        """A session's row as it is in the file, and whether there are entries behind it. Raises ``CorruptData``."""
         row = self._execute(
             f"SELECT {SESSION_COLUMNS}, ahead FROM session WHERE tenant = ? AND id = ?", (tenant, id)
         ).fetchone()
-        return (SessionRow._make(row[:-1]), bool(row[-1])) if row is not None else None
+        if row is None:
+            return None
+        if tuple(map(type, row)) != _SESSION_TYPES:
+            raise errors.CorruptData("the row of the session is damaged", session_id=id)
+        return SessionRow._make(row[:-1]), bool(row[-1])
 
     def session(self, tenant: str, id: str) -> SessionRow | None:
         """A session's row at its head."""

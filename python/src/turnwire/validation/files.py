@@ -5,6 +5,7 @@ A file is read once, piece by piece; only a message, or a JSON document, is held
 
 from __future__ import annotations
 
+import gzip
 import re
 import zlib
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ class _File:
             cut = False
         except reading.Damaged as damage:
             self._found.add("storage.torn", text=str(damage))
-        except (EOFError, zlib.error):
+        except (EOFError, zlib.error, gzip.BadGzipFile):
             self._found.add("storage.torn", text="the compressed data is cut or damaged")
         for _ in self._logs.end(cut=cut):
             yield self._step()

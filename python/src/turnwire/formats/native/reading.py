@@ -81,7 +81,7 @@ def read(path: Path, report: Report) -> Iterator[SessionLog]:
                     return
         except Damaged as damage:
             report.refused("file", "", str(damage), source=source)
-        except (EOFError, zlib.error):
+        except (EOFError, zlib.error, gzip.BadGzipFile):
             report.refused("file", "", "the compressed data is cut or damaged", source=source)
         if log is not None:
             yield log

@@ -46,7 +46,7 @@ def read(
     data, whole = packed.content(path)
     notes = Report()
     if not whole:
-        notes.refused("file", "", "the compressed data ends early", source=source)
+        notes.refused("file", "", "the compressed data is cut or damaged", source=source)
     record = parse(decode(data, json=True).removeprefix("\ufeff"), notes, source=source)
     info = record.info.value if record is not None else None
     if record is not None and isinstance(info, dict):

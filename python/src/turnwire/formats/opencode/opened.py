@@ -16,6 +16,7 @@ import gzip
 import shutil
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -113,8 +114,12 @@ def _connect(path: Path, option: str) -> sqlite3.Connection:
 
 
 def _unpack(path: Path, into: Path) -> None:
-    with gzip.open(path, "rb") as packed, into.open("wb") as file:
-        shutil.copyfileobj(packed, file, 1024 * 1024)
+    """Unpack a gzipped file. Raises OSError, also for one that is cut or damaged."""
+    try:
+        with gzip.open(path, "rb") as packed, into.open("wb") as file:
+            shutil.copyfileobj(packed, file, 1024 * 1024)
+    except (EOFError, zlib.error) as error:
+        raise gzip.BadGzipFile("the compressed data is cut or damaged") from error
 
 
 def _copy(path: Path, into: Path) -> None:

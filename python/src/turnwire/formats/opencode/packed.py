@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,13 +34,29 @@ def unpack(data: bytes, most: int = 0) -> tuple[bytes, bool]:
     unpacker = zlib.decompressobj(_AS_GZIP)
     pieces: list[bytes] = []
     size = 0
-    try:
-        for at in range(0, len(data), _STEP):
-            left = most - size if most else 0
-            pieces.append(unpacker.decompress(data[at : at + _STEP], left))
-            size += len(pieces[-1])
-            if unpacker.eof or (most and size >= most):
-                break
-    except zlib.error:  # what came before the damage is good
-        return b"".join(pieces), False
+    for at in range(0, len(data), _STEP):
+        step = data[at : at + _STEP]
+        while step:
+            if unpacker.eof:  # several may stand one behind another, with zeros between them
+                step = step.lstrip(b"\0")
+                if not step:
+                    break
+                unpacker = zlib.decompressobj(_AS_GZIP)
+            before = unpacker.copy()
+            try:
+                piece = unpacker.decompress(step, most - size if most else 0)
+            except zlib.error:  # what came before the damage is good
+                return b"".join((*pieces, *_until_damage(before.decompress, step))), False
+            pieces.append(piece)
+            size += len(piece)
+            if most and size >= most:
+                return b"".join(pieces), unpacker.eof
+            step = unpacker.unused_data
     return b"".join(pieces), unpacker.eof
+
+
+def _until_damage(unpack: Callable[[bytes], bytes], step: bytes) -> Iterator[bytes]:
+    """What can be unpacked of a piece that is damaged, byte by byte: else what comes with the damage is lost."""
+    with suppress(zlib.error):
+        for at in range(len(step)):
+            yield unpack(step[at : at + 1])
