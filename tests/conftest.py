@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from turnwire.engine import Engine
 from turnwire.store.base import Store
 from turnwire.store.memory import MemoryStore
+
+# Timing decides no test: another program may need the processor just now.
+settings.register_profile("turnwire", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("turnwire")
 
 
 async def open_store(kind: str, directory: Path) -> Store:
