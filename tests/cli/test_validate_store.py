@@ -34,6 +34,9 @@ def _changed(column: str, at: int) -> str:
 _BEYOND = v1.AppendResponse(
     head=v1.Head(revision=152, digest=bytes(32), recorded=Timestamp(seconds=THEN))
 ).SerializeToString()
+_ANOTHER = v1.AppendResponse(
+    head=v1.Head(revision=7, digest=bytes(32), recorded=Timestamp(seconds=THEN))
+).SerializeToString()
 
 
 async def _made(path: Path) -> None:
@@ -192,7 +195,12 @@ def test_a_session_that_was_deleted_and_is_there(damaged: Any) -> None:
         ("sha256 = x'00'", "a SHA-256 of the request, in 32 bytes"),
         ("response = x'ff'", "a serialized turnwire.v1.AppendResponse"),
         ("response = x'0a020800'", "a serialized turnwire.v1.AppendResponse, whose results[0].revision must be"),
+        ("response = x''", "a serialized turnwire.v1.AppendResponse with the session's head"),
         (f"response = x'{_BEYOND.hex()}'", "a head up to revision 151"),
+        (f"response = x'{_ANOTHER.hex()}'", "the digest that the log has at revision 7"),
+        ("method = 'CreateSession', response = x''", "a serialized turnwire.v1.CreateSessionResponse with the session"),
+        ("method = 'MutatePrompt', response = x''", "a serialized turnwire.v1.PromptEnd with the session's head"),
+        ("request_id = ''", "the id of a request"),
     ],
 )
 @pytest.mark.parametrize("table", ["reply", "fresh_reply"])
@@ -203,9 +211,33 @@ def test_a_reply_that_is_none(damaged: Any, table: str, change: str, right: str)
     path = damaged(*first, f"UPDATE {table} SET {change} WHERE session = :key")
     finding = run("--json", "validate", path).lines[0]
     assert (finding["rule"], finding["sessionId"]) == ("storage.reply", BAD)
-    assert finding["place"].endswith('to request "once"')
+    assert finding["place"].endswith('to request "once"') or "request_id" in change
     assert finding["expected"].startswith(right)
     assert len(found(path)) == 1
+
+
+def test_the_replies_of_all_methods_are_sound(tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    asyncio.run(_asked(path))
+    assert found(path, code=0) == []
+    db = sqlite3.connect(path)
+    methods = db.execute("SELECT method FROM reply UNION SELECT method FROM fresh_reply ORDER BY 1").fetchall()
+    db.close()
+    assert [method for (method,) in methods] == [
+        *("Append", "CreateSession", "ForkSession", "MutatePrompt", "RenderPrompt", "UpdateSession")
+    ]
+
+
+async def _asked(path: Path) -> None:
+    async with turnwire.open(path) as tw:
+        await tw.create_session(GOOD, request_id="r")
+        await tw.append(GOOD, [turn("t"), user("u", text("p", "hello"), turn="t")], request_id="r")
+        for at in range(9):
+            await tw.append(GOOD, [user(f"m{at}", text(f"q{at}"), turn="t")], request_id=f"r{at}")
+        await tw.update_session(GOOD, title="other", request_id="r")
+        await tw.fork_session(GOOD, 3, request_id="r")
+        prompt = await tw.mutate_prompt(GOOD, "t", [], request_id="r")
+        await tw.render_prompt(GOOD, "openai-chat", prompt_id=prompt.record.id, record=True, request_id="r")
 
 
 def test_entries_without_a_digest_are_a_note(tmp_path: Path) -> None:

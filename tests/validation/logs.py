@@ -15,8 +15,8 @@ ID = "s"
 RECORDED_US = THEN * 1_000_000
 
 
-def raw(*entries: v1.EntryInput, session_id: str = ID) -> list[RawEntry]:
-    """A log of entries from revision 1 on, with times and digests."""
+def raw(*entries: v1.EntryInput, session_id: str = ID, step_us: int = 1_000_000) -> list[RawEntry]:
+    """A log of entries from revision 1 on, with times, so far apart, and digests."""
     chain = digest.start(session_id)
     found: list[RawEntry] = []
     for revision, entry in enumerate(entries, 1):
@@ -24,7 +24,7 @@ def raw(*entries: v1.EntryInput, session_id: str = ID) -> list[RawEntry]:
         assert name is not None
         field = v1.Entry.DESCRIPTOR.fields_by_name[name].number
         payload: bytes = getattr(entry, name).SerializeToString(deterministic=True)
-        recorded_us = RECORDED_US + revision * 1_000_000
+        recorded_us = RECORDED_US + revision * step_us
         chain = digest.link(chain, revision, recorded_us, field, payload)
         found.append(RawEntry(revision, recorded_us, chain, entry.ignorable, field, payload))
     return found
@@ -74,8 +74,8 @@ def found_in(
 
 
 def found(*entries: v1.EntryInput) -> list[v1.Finding]:
-    """What is found in a log of properties, turn ``t`` and these."""
-    return found_in(raw(*opening(), *entries))
+    """What is found in a log of properties, turn ``t`` and these, all of one append."""
+    return found_in(raw(*opening(), *entries, step_us=0))
 
 
 def rules_of(findings: Iterable[v1.Finding]) -> list[str]:

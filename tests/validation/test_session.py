@@ -94,6 +94,14 @@ def test_a_reference_is_given_up_behind_the_longest_append() -> None:
     assert rules_of(found(*far)) == ["session.ref.message"]
 
 
+@pytest.mark.parametrize("between", [0, 1, 500])
+def test_a_reference_is_given_up_where_another_append_begins(between: int) -> None:
+    late = [user("u", turn="z"), *(user(f"u{at}") for at in range(between)), turn("z")]
+    (finding,) = found_in(raw(*opening(), *late))
+    assert (finding.rule, finding.revision) == ("session.ref.turn", 3)
+    assert rules_of(found(*late)) == []
+
+
 def test_one_damage_is_one_finding() -> None:
     """What was in an entry that is missing or no message is not missed again by what refers to it."""
     whole = raw(*opening(), user("u", text("p")), delta("p", 0, "x"), delta("p", 1, "y"), put("u", text("q")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from pathlib import Path
 from threading import Event
 from typing import Final, NamedTuple
@@ -153,7 +153,7 @@ class Stores:
                         rules.add(finding.rule)
                     self._report.add([finding])
             if store is not None and session.key:
-                self._beside(store, session, source)
+                self._beside(store, session, source, _DAMAGE.isdisjoint(rules))
                 if rules.isdisjoint(_DAMAGE):
                     await self._index(store, session, bool(rules), before + session.head)
         except errors.DataLoss as error:
@@ -177,8 +177,11 @@ class Stores:
             return
         self._report.tally.sessions += 1
 
-    def _beside(self, store: Path, session: Session, source: str) -> None:
-        """What follows from no entry: the replies to request ids, and digests that are not kept yet."""
+    def _beside(self, store: Path, session: Session, source: str, whole: bool) -> None:
+        """What follows from no entry: the replies to request ids, and digests that are not kept yet.
+
+        ``whole``: the log is not damaged, so that its digests are right.
+        """
         found = Findings(self._selection, session_id=session.id, source=source)
         try:
             bare = sqlite_check.without_digest(store, session.id)
@@ -186,9 +189,10 @@ class Stores:
                 first, last = bare
                 found.add("storage.no_digest", revision=first, value=f"revisions {first:,} to {last:,}")
             last = bare[1] if bare is not None else session.head
-            for reply in sqlite_check.replies(store, session.key):
-                replies.check(reply, last, found)
-                self._report.add(found.take())
+            with closing(sqlite_check.Digests(store, session.id)) as digests:
+                for reply in sqlite_check.replies(store, session.key):
+                    replies.check(reply, session.id, last, digests.at if whole else _unknown, found)
+                    self._report.add(found.take())
         except sqlite3.DatabaseError:
             pass  # a damaged page, of which the check of all pages has told
         self._report.add(found.take())
@@ -214,6 +218,11 @@ class Stores:
                 text = "the index of this session, and perhaps of others, cannot be read"
                 found.add("storage.unreadable", text=text)
         self._report.add(found.take())
+
+
+def _unknown(revision: int) -> bytes:
+    """The digest of a log of which nothing can be said."""
+    return b""
 
 
 def _look(path: Path, missing: Sequence[str], found: Findings) -> int:

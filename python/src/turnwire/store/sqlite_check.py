@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from struct import error as struct_error
 from threading import Event
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from turnwire import errors
 from turnwire.store import sqlite_schema
 from turnwire.store.sqlite_rows import Rows
 from turnwire.store.sqlite_schema import APPLICATION_ID, REVISION_BITS
@@ -132,13 +134,41 @@ def resurrected(path: Path, tenant: str = "") -> Iterator[str]:
         yield from (id for (id,) in db.execute(query, (tenant,)))
 
 
-class KeptReply(NamedTuple):
-    """The reply to a request id as a row has it."""
+class Digests:
+    """The digests of a session's log, as they are kept or follow from those that are. Close it at the end."""
 
-    request_id: str
-    method: str
-    sha256: bytes
-    response: bytes
+    def __init__(self, path: Path, id: str, tenant: str = "") -> None:
+        """Raises sqlite3.Error."""
+        self._db = connect(path)
+        self._rows = Rows(self._db)
+        self._at = (tenant, id)
+        self._known = (0, b"")  # what was told last: mostly the next one comes soon behind it
+
+    def at(self, revision: int) -> bytes:
+        """The digest at a revision; b"" for one that cannot be told. Raises sqlite3.Error."""
+        try:
+            found = self._rows.stored(*self._at)
+            if found is None:
+                return b""
+            if self._known[0] != revision:
+                for row in self._rows.chained(found[0], revision, revision, self._known):
+                    self._known = (row.revision, row.digest)
+        except (errors.TurnwireError, struct_error, ValueError):  # a damaged log, which who reads it tells of
+            return b""
+        return self._known[1] if self._known[0] == revision else b""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+
+class KeptReply(NamedTuple):
+    """The reply to a request id as a row has it; damage may bring other types than a table has."""
+
+    request_id: object
+    method: object
+    sha256: object
+    response: object
 
 
 def replies(path: Path, key: int) -> Iterator[KeptReply]:

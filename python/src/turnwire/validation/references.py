@@ -1,7 +1,7 @@
 """References between the entries of a session: what is named must be there.
 
-A reference may point forwards within one append, so that one that finds nothing waits for as many entries as an append
-may have. Then it is a finding, whatever comes later.
+A reference may point forwards within one append, so that one that finds nothing waits until another append begins, or
+for as many entries as an append may have. Then it is a finding, whatever comes later.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class References:
             self._end(self._waiting.popleft())
 
     def end(self) -> None:
-        """Give up on all: there are no more entries."""
+        """Give up on all: there are no more entries of the append that they were in."""
         while self._waiting:
             self._end(self._waiting.popleft())
 

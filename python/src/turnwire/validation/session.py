@@ -219,6 +219,8 @@ class SessionCheck:
             right = f"the one before was recorded at {_time(self._recorded_us)}"
             value = _time(entry.recorded_us)
             self._back.append((entry.revision, value, right))
+        if entry.recorded_us != self._recorded_us and not self._chain.doubtful:
+            self._references.end()  # the entries of one append have one time, so that another has begun
         self._recorded_us = entry.recorded_us
         self._latest_us = max(self._latest_us, entry.recorded_us)
         self._tell_back(entry.revision - DIGEST_EVERY)

@@ -75,7 +75,7 @@ _TABLE: Final = (
         ERROR,
         "a kept reply that is none of its method",
         "Whoever repeats the request gets it. It is a serialized response of its method, with a head that the log has "
-        "reached.",
+        "reached, and the digest that the log has there.",
     ),
     (
         "no_digest",
