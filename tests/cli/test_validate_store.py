@@ -188,6 +188,11 @@ def test_a_session_that_was_deleted_and_is_there(damaged: Any) -> None:
     assert (finding["rule"], finding["value"]) == ("storage.deleted", f'"{BAD}"')
 
 
+@pytest.mark.parametrize("id", ["''", "'bad id'", "CAST(x'ff41' AS TEXT)"])
+def test_a_session_that_was_deleted_and_whose_id_is_none(damaged: Any, id: str) -> None:
+    assert found(damaged(f"INSERT INTO deleted VALUES ('', {id})")) == [("storage.id", "", "table deleted")]
+
+
 @pytest.mark.parametrize(
     ("change", "right"),
     [
@@ -317,6 +322,21 @@ def test_a_damaged_page_of_the_index_is_told_once(store: Path, tmp_path: Path) -
     rules = [rule for rule, _, _ in found(path)]
     assert rules.count("storage.unreadable") == 1
     assert set(rules) == {"storage.database", "storage.unreadable"}
+
+
+def test_a_damaged_page_of_the_deleted_stops_nothing(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "turnwire.db"
+    db = sqlite3.connect(store)
+    ((root, size),) = db.execute(
+        "SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name = 'deleted' AND type = 'table'"
+    )
+    db.close()
+    data = bytearray(store.read_bytes())
+    data[(root - 1) * size : (root - 1) * size + 16] = b"\xee" * 16
+    path.write_bytes(data)
+    ran = run("--json", "validate", path)
+    assert (ran.code, {line["rule"] for line in ran.lines[:-1]}) == (1, {"storage.database"})
+    assert ran.lines[-1]["summary"]["sessions"] == 2
 
 
 def test_the_bytes_around_what_a_replay_sends_are_those_of_no_payload(store: Path, tmp_path: Path) -> None:

@@ -239,9 +239,24 @@ def _look(path: Path, missing: Sequence[str], found: Findings) -> int:
         if not ids.valid(each.id):
             found.add("storage.id", place=f"session key {each.key}", value=values.short(each.id))
     if "table deleted" not in missing:
-        for id in sqlite_check.resurrected(path):
-            found.add("storage.deleted", value=values.short(id))
+        try:
+            _deleted(path, found)
+        except (
+            sqlite3.DatabaseError
+        ) as error:  # of a damaged page the check of all pages has told
+            if not isinstance(sqlite_errors.translate(error), errors.DataLoss):
+                raise
     others = sqlite_check.of_others(path)
     if others:
         found.add("storage.tenants", value=plural(others, "session"))
     return total
+
+
+def _deleted(path: Path, found: Findings) -> None:
+    """What a store keeps of sessions that were deleted. Raises sqlite3.Error."""
+    for id in sqlite_check.resurrected(path):
+        found.add("storage.deleted", value=values.short(id))
+    for id in sqlite_check.tombstones(path):
+        if not ids.valid(id):
+            text = "a deleted session whose id is none, so that nothing keeps its right id from being used again"
+            found.add("storage.id", place="table deleted", value=values.short(id), text=text)

@@ -134,6 +134,16 @@ def resurrected(path: Path, tenant: str = "") -> Iterator[str]:
         yield from (id for (id,) in db.execute(query, (tenant,)))
 
 
+def tombstones(path: Path) -> Iterator[str]:
+    """The ids of the sessions that were deleted, of whatever tenant; "" for one that no look-up can find.
+
+    Raises sqlite3.Error.
+    """
+    with closing(connect(path)) as db:
+        query = "SELECT iif(typeof(tenant) = 'text' AND typeof(id) = 'text', id, '') FROM deleted"
+        yield from (id for (id,) in db.execute(query))
+
+
 class Digests:
     """The digests of a session's log, as they are kept or follow from those that are. Close it at the end."""
 

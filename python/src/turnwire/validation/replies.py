@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
@@ -14,7 +14,7 @@ from turnwire.validation.findings import Findings
 
 _SHA256_BYTES: Final = 32
 #: By method what is kept. Of a stream that is the end alone, since the rest can be read again.
-_RESPONSES: Final[dict[str, type[Message]]] = {
+_RESPONSES: Final[Mapping[str, type[Message]]] = {
     method.name: getattr(v1, method.output_type.name)
     for method in session_service_pb2.DESCRIPTOR.services_by_name["SessionService"].methods
 } | {"MutatePrompt": v1.PromptEnd, "RenderPrompt": v1.RenderEnd}
