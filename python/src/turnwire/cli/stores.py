@@ -241,9 +241,7 @@ def _look(path: Path, missing: Sequence[str], found: Findings) -> int:
     if "table deleted" not in missing:
         try:
             _deleted(path, found)
-        except (
-            sqlite3.DatabaseError
-        ) as error:  # of a damaged page the check of all pages has told
+        except sqlite3.DatabaseError as error:  # of a damaged page the check of all pages has told
             if not isinstance(sqlite_errors.translate(error), errors.DataLoss):
                 raise
     others = sqlite_check.of_others(path)
