@@ -21,8 +21,8 @@ The message format for the sessions of AI agents, without the libraries. Licence
     third_party/protovalidate/       the schema of the validation rules, which the protos import
     third_party/googleapis/          the details of gRPC errors, for clients that generate them
     turnwire.v1.binpb                google.protobuf.FileDescriptorSet: turnwire.v1 with imports, rules and comments
-    docs/                            spec.md: what an implementation has to do; prompts, rendering, validation
-    tests/conformance/vectors/       what proves it, a turnwire.conformance.v1.VectorFile each; see its README.md
+    docs/                            spec.md: what an implementation has to do; more of prompts, rendering, validation
+    tests/conformance/vectors/       what proves it, a turnwire.conformance.v1.VectorFile each; README.md says how
     buf.yaml                         `buf build`, `buf generate` and `buf breaking` work in this folder
 
 With protoc:

@@ -10,8 +10,11 @@ import { folder, python, type Server, serve, stopAll } from "../support.js";
 import { FakeModel, TODO, textOf } from "./model.js";
 import { ADDED, Opencode, type OpencodeServer } from "./program.js";
 
-/** Milliseconds until which something must have come to be; only a failure takes so long. */
-const PATIENCE_MS = 45_000;
+/**
+ * Milliseconds until which something must have come to be. A call on a connection that died without a word ends after its
+ * time limit of 60 seconds, or by the client's pings after 80; only then is it tried again.
+ */
+const PATIENCE_MS = 120_000;
 
 const place = folder();
 const db = join(place.path, "turnwire.db");
