@@ -252,7 +252,10 @@ class Prompts(Core):
             removed_messages=await self._once_named(session, MESSAGE, of_messages, revision),
             removed_parts=await self._once_named(session, PART, of_parts, revision),
         )
-        return prompt.assemble(history, turn_id, profile)
+        try:
+            return prompt.assemble(history, turn_id, profile)
+        except errors.TurnNotFound as error:  # the session has it, and has not at this revision
+            raise errors.TurnNotFound(error.text, path="turn_id", turn_id=turn_id) from None
 
     async def _once_named(self, session: SessionRow, space: int, wanted: set[str], revision: int) -> set[str]:
         return {id for id in wanted if await self.store.name(session, space, id, revision) is not None}

@@ -244,7 +244,7 @@ class MemoryStore:
             if at in self._deleted:
                 raise errors.SessionDeleted("the session was deleted", session_id=session_id)
             if at in self._sessions:
-                raise errors.SessionAlreadyExists("the session exists", session_id=session_id)
+                raise errors.SessionAlreadyExists("the session exists", path="new_session_id", session_id=session_id)
             self._keys += 1
             child = _fork(parent, revision, adapt, session_id, self._keys)
             row = child.row

@@ -61,7 +61,7 @@ def fork(
     if rows.deleted(source.tenant, session_id):
         raise errors.SessionDeleted("the session was deleted", session_id=session_id)
     if rows.session(source.tenant, session_id) is not None:
-        raise errors.SessionAlreadyExists("the session exists", session_id=session_id)
+        raise errors.SessionAlreadyExists("the session exists", path="new_session_id", session_id=session_id)
     key = insert_session(db, source.tenant, session_id)
     child = SessionRow(
         source.tenant, session_id, key, 0, digest.start(session_id), parent.first_us, parent.first_us, 0, 0
