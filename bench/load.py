@@ -198,11 +198,14 @@ class Load:
         return timed | {"units": found}
 
     async def stall(self, session: str, how: str) -> None:
-        """Follow a session from its beginning: ``slow`` takes a response now and then, ``stopped`` stops the process.
+        """Follow a session: ``slow`` from now on, and takes a response now and then; ``stopped`` stops the process.
 
-        A stopped process answers first; it goes on when it gets SIGCONT.
+        A stopped process follows from the beginning and answers first; it goes on when it gets SIGCONT. A slow one that
+        began there would take a megabyte at each response, many times as much as is written meanwhile.
         """
-        call = self._channel.unary_stream(_TAIL)(v1.TailRequest(session_id=session).SerializeToString())
+        after = 0 if how == "stopped" else (await self._client.get_session(session)).head.revision
+        request = v1.TailRequest(session_id=session, after_revision=after)
+        call = self._channel.unary_stream(_TAIL)(request.SerializeToString())
         await call.read()
         if how == "stopped":
             self._stalled = call

@@ -118,7 +118,7 @@ async def _stalled(bench: Bench, server: Served) -> Result:
 
 @asynccontextmanager
 async def _reading(reader: Child, session: str, how: str) -> AsyncGenerator[None]:
-    """A process tails a session from its beginning, and takes a response now and then or is stopped."""
+    """A process tails a session, and takes a response now and then or is stopped."""
     await reader.ask("stall", session=session, how=how)
     if how == "stopped":
         await _stopped(reader)

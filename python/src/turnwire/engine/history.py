@@ -17,7 +17,7 @@ from turnwire.validation.wrong_digests import WrongDigests
 _FINDINGS = 100
 #: Between two looks of a tail at its session. The first entry after a pause is sent at once; of many that come one by
 #: one those of so many seconds are sent together, which a reader does not see and which saves looks and responses.
-_PACE_S = 0.02
+_PACE_S = 0.04
 _ENTRIES = v1.ReadEntriesResponse.ENTRIES_FIELD_NUMBER
 
 
