@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-
-from google.protobuf.message import DecodeError
-
 from turnwire import errors
 
 
-@contextmanager
-def named() -> Generator[None, None, None]:
-    """Turn a ``DecodeError`` of what is done within into ``CorruptData``, which says nothing of the content."""
-    try:
-        yield
-    except DecodeError:
-        raise corrupt() from None
-
-
 def corrupt() -> errors.CorruptData:
-    """What a ``DecodeError`` is told as."""
+    """What a ``DecodeError`` of stored bytes is told as, which says nothing of the content."""
     return errors.CorruptData("what is stored cannot be read; verify the session")

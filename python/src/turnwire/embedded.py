@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from turnwire import damage, errors, v1
 from turnwire.calls import sizes
@@ -116,24 +116,29 @@ class EngineTransport:
     ) -> Response:
         self._check(request)
         run: Callable[[Caller, Message], Awaitable[Response]] = getattr(self._engine, METHODS[method].call)
-        with damage.named():
+        try:
             if timeout is None:
                 return await run(self._caller, request)
-            try:
-                async with asyncio.timeout(timeout):
-                    return await run(self._caller, request)
-            except TimeoutError:
-                raise _too_late(timeout) from None
+            async with asyncio.timeout(timeout):
+                return await run(self._caller, request)
+        except TimeoutError:
+            if timeout is None:
+                raise
+            raise _too_late(timeout) from None
+        except DecodeError:
+            raise damage.corrupt() from None
 
     async def stream(
         self, method: str, request: Message, response: type[Response], *, timeout: float | None
     ) -> AsyncGenerator[Response, None]:
         self._check(request)
         run: Callable[[Caller, Message], AsyncGenerator[bytes, None]] = getattr(self._engine, METHODS[method].call)
-        with damage.named():
+        try:
             async with aclosing(run(self._caller, request)) as responses:
                 async for each in _until(responses, timeout):
                     yield response.FromString(each)
+        except DecodeError:
+            raise damage.corrupt() from None
 
     async def append_stream(
         self, requests: AsyncIterable[v1.AppendRequest], *, timeout: float | None
@@ -172,10 +177,12 @@ class EngineTransport:
                 self._check(request)
                 yield request
 
-        with damage.named():
+        try:
             async with aclosing(checked()) as given, aclosing(run(self._caller, given)) as responses:
                 async for each in _until(responses, timeout):
                     yield response.FromString(each)
+        except DecodeError:
+            raise damage.corrupt() from None
 
     def _check(self, request: Message) -> None:
         if self._closed:

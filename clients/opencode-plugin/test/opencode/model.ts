@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 
 /** The list that [[todo]] writes; the ids are for versions that want them. */
-export const TODO = [
+export const TODOS = [
   { priority: "high", content: "Read „the note“", status: "in_progress", id: "1" },
   { priority: "low", content: "Answer", status: "pending", id: "2" },
 ];
@@ -89,7 +89,7 @@ export class FakeModel {
       const call = toolCall("read", { filePath: this.#file });
       await stream(response, async (say) => say({ content: "Let me look. " }, { tool_calls: [call] }), "tool_calls");
     } else if (asked.includes("[[todo]]") && !hasResult) {
-      const call = toolCall("todowrite", { todos: TODO });
+      const call = toolCall("todowrite", { todos: TODOS });
       await stream(response, async (say) => say({ tool_calls: [call] }), "tool_calls");
     } else if (asked.includes("[[hold]]")) {
       await stream(response, async (say) => {

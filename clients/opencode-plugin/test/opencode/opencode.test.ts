@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, Reason, TurnwireError } from "@turnwire/client";
 import { folder, python, type Server, serve, stopAll } from "../support.js";
-import { FakeModel, TODO, textOf } from "./model.js";
+import { FakeModel, TODOS, textOf } from "./model.js";
 import { ADDED, Opencode, type OpencodeServer } from "./program.js";
 
 /**
@@ -114,7 +114,7 @@ test("a todo list is mirrored beside the session", async () => {
   client.close();
   const { todo } = JSON.parse(properties?.extraJson || "{}")["opencode/beside"];
   const told = (items: { content: string; status: string }[]) => items.map(({ content, status }) => [content, status]);
-  assert.deepEqual(told(todo), told(TODO));
+  assert.deepEqual(told(todo), told(TODOS));
 });
 
 test("a session that is deleted in opencode is deleted in Turnwire, if the plugin is told so", async () => {

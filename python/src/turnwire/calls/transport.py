@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Protocol, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from turnwire import damage, errors, v1
 
@@ -14,8 +14,10 @@ Response = TypeVar("Response", bound=Message)
 
 def read(response: type[Response], data: bytes) -> Response:
     """The message of a reply. Raises ``CorruptData``: a server sends stored bytes as they are, damaged ones too."""
-    with damage.named():
+    try:
         return response.FromString(data)
+    except DecodeError:
+        raise damage.corrupt() from None
 
 
 class Transport(Protocol):

@@ -45,8 +45,10 @@ class Appends(Core):
                 steps.append(self._step(caller, request, wire))
             except Exception as error:  # a fault of the program stops no other
                 steps.append(partial(_failing, error))
-        with damage.named():
+        try:
             outcomes = await self.store.write_each(caller.tenant, requests[0][0].session_id, steps)
+        except DecodeError:
+            raise damage.corrupt() from None
         return [damage.corrupt() if isinstance(each, DecodeError) else each for each in outcomes]
 
     def _step(self, caller: Caller, request: v1.AppendRequest, wire: bytes | None) -> _Step:

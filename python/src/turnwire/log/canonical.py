@@ -70,7 +70,7 @@ def _with_short_tags(data: bytes, descriptor: Descriptor) -> bytes:
     pieces: list[bytes] = []
     at = 0
     while at < len(data):
-        tag, value = _varint(data, at)
+        tag, value = wire.read_varint(data, at)
         at = _end(data, tag, value)
         field = descriptor.fields_by_number.get(tag >> 3)
         pieces.append(wire.varint(tag))
@@ -78,7 +78,7 @@ def _with_short_tags(data: bytes, descriptor: Descriptor) -> bytes:
         if inner is None:
             pieces.append(data[value:at])
         else:
-            _, content = _varint(data, value)
+            _, content = wire.read_varint(data, value)
             inside = _with_short_tags(data[content:at], inner)
             pieces += [wire.varint(len(inside)), inside]
     return b"".join(pieces)
@@ -88,24 +88,16 @@ def _end(data: bytes, tag: int, at: int) -> int:
     """Where the field ends whose value begins there. The bytes are those of a message that was read."""
     match tag & 7:
         case 0:
-            return _varint(data, at)[1]
+            return wire.read_varint(data, at)[1]
         case 1:
             return at + 8
         case 2:
-            length, at = _varint(data, at)
+            length, at = wire.read_varint(data, at)
             return at + length
         case 3:
-            inner, at = _varint(data, at)
+            inner, at = wire.read_varint(data, at)
             while inner & 7 != _END_GROUP:
-                inner, at = _varint(data, _end(data, inner, at))
+                inner, at = wire.read_varint(data, _end(data, inner, at))
             return at
         case _:
             return at + 4
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while data[at] & 0x80:
-        number |= (data[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-    return number | data[at] << shift, at + 1

@@ -266,7 +266,7 @@ def _places(payload: bytes, message: v1.User | v1.Assistant, sizes: Sequence[int
     """
     if len(UnknownFieldSet(message)):
         return None
-    length, start = _varint(payload, 1)
+    length, start = wire.read_varint(payload, 1)
     at = start + length
     found: list[int] = []
     for size in reversed(sizes):
@@ -278,21 +278,6 @@ def _places(payload: bytes, message: v1.User | v1.Assistant, sizes: Sequence[int
     found.append(at)
     found.reverse()
     return start, found
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends."""
-    byte = data[at]
-    if byte < 0x80:
-        return byte, at + 1
-    number, shift = byte & 0x7F, 7
-    while True:
-        at += 1
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at + 1
-        shift += 7
 
 
 def _with_parts_last(

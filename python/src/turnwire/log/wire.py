@@ -20,6 +20,21 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number that begins there, and where it ends. Raises IndexError where the bytes end before it does."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    number, shift = byte & 0x7F, 7
+    while True:
+        at += 1
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at + 1
+        shift += 7
+
+
 def tag(number: int) -> bytes:
     """The tag of a length-delimited field."""
     return varint(number << 3 | 2)

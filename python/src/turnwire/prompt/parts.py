@@ -11,6 +11,7 @@ import hashlib
 
 from turnwire import v1
 from turnwire.log import canonical
+from turnwire.log.wire import read_varint
 
 # The tag of PromptPart.id: field 1, length-delimited.
 _ID_TAG = v1.PromptPart.ID_FIELD_NUMBER << 3 | 2
@@ -109,16 +110,16 @@ def without_id(data: bytes) -> bytes:
             tag = data[position]
             position += 1
             if tag >= 0x80:
-                tag, position = _varint(data, field)
+                tag, position = read_varint(data, field)
             wire_type = tag & 7
             if wire_type == _BYTES:
                 length = data[position]
                 position += 1
                 if length >= 0x80:
-                    length, position = _varint(data, position - 1)
+                    length, position = read_varint(data, position - 1)
                 position += length
             elif wire_type == _VARINT:
-                _, position = _varint(data, position)
+                _, position = read_varint(data, position)
             elif wire_type == _FIXED64:
                 position += 8
             elif wire_type == _FIXED32:
@@ -136,17 +137,6 @@ def without_id(data: bytes) -> bytes:
         return data
     kept.append(data[start:])
     return b"".join(kept)
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
 
 
 def _rewritten(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from turnwire import damage, errors, status
 from turnwire.methods import Method
@@ -71,10 +72,11 @@ class Calls:
         try:
             if self.draining.is_set():
                 raise errors.ShuttingDown("the server is ending")
-            with damage.named():
-                reply = await body(call)
+            reply = await body(call)
         except errors.TurnwireError as error:
             failure = error
+        except DecodeError:  # requests are read elsewhere
+            failure = damage.corrupt()
         except asyncio.CancelledError:
             if not call.ended_by_drain:
                 self._end(call, "CANCELLED")

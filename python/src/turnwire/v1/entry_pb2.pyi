@@ -61,7 +61,9 @@ class Entry(_message.Message):
     """Whether a reader that does not know the payload may skip it. False: such a reader must fail to fold the session."""
     @_builtins.property
     def recorded(self) -> _timestamp_pb2.Timestamp:
-        """When the entry was recorded, by the server's clock, to the microsecond. Never a concurrency token."""
+        """When the entry was recorded, by the server's clock, to the microsecond. All entries of one append have the same
+        time. Never a concurrency token.
+        """
 
     @_builtins.property
     def session(self) -> _session_pb2.SessionProperties:

@@ -1970,7 +1970,8 @@ class Entry(betterproto2.Message):
         2, betterproto2.TYPE_MESSAGE, unwrap=lambda: __google__protobuf__.Timestamp, optional=True
     )
     """
-    When the entry was recorded, by the server's clock, to the microsecond. Never a concurrency token.
+    When the entry was recorded, by the server's clock, to the microsecond. All entries of one append have the same
+    time. Never a concurrency token.
     """
 
     digest: "bytes" = betterproto2.field(3, betterproto2.TYPE_BYTES)
