@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sqlite3
@@ -180,6 +181,7 @@ def test_what_was_exported(db: Path, tmp_path: Path) -> None:
         (bytes(range(254, 0, -1)), "in no form that is known"),
         (b"\xef\xbb\xbf{}", "byte order mark"),
         ("{}".encode("utf-16"), "UTF-16"),
+        (gzip.compress(b"SQLite format 3\0" + bytes(4096)), "a SQLite database, compressed with gzip"),
         (b"SQLite format 3\0" + bytes(200), "a SQLite database whose header or first page is damaged"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import os
 import sqlite3
@@ -127,6 +128,14 @@ async def test_a_file_that_is_no_database(tmp_path: Path, content: bytes) -> Non
         with refused(errors.StoreForeign):
             SqliteStore.open(path, read_only=read_only)
     assert files(tmp_path) == before
+
+
+async def test_a_store_that_is_compressed(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    path.write_bytes(gzip.compress(b"SQLite format 3\0" + bytes(4096)))
+    for read_only in (False, True):
+        with pytest.raises(errors.StoreForeign, match="compressed with gzip"):
+            SqliteStore.open(path, read_only=read_only)
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])

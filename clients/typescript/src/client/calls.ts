@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   create,
@@ -225,7 +224,8 @@ function ready<I extends DescMessage>(
   }
   // A request id is scoped to a session, so that one without an id could be created twice.
   const unnamed = method.input.typeName === CreateSessionRequestSchema.typeName && !message.sessionId;
-  return { ...message, requestId: randomUUID(), ...(unnamed && { sessionId: newId("ses_") }) };
+  // Ids that tell their time save the store a look for those that come behind all of a session.
+  return { ...message, requestId: newId(""), ...(unnamed && { sessionId: newId("ses_") }) };
 }
 
 async function* once<T>(item: T): AsyncGenerator<T, void, undefined> {

@@ -27,6 +27,8 @@ _CACHE_KIB = 16 * 1024
 WAL_PAGES = 256
 _WAL_LEFT_BYTES = 64 * 1024 * 1024  # what a WAL keeps of its size once it has been copied back
 _LOOKS = 3
+_GZIP = b"\x1f\x8b"
+_FOREIGN = "the file is not a store of Turnwire"
 _LOOK_AGAIN_S = 0.05
 
 # POSIX locks of a file go when any of its descriptors in the process is closed; so that making a file does not take
@@ -146,11 +148,17 @@ def _look(path: Path) -> None:
                 _check(*_look_at(path, "?mode=ro"))
                 return
             if look == _LOOKS:
-                raise errors.StoreForeign("the file is not a store of Turnwire") from error
+                raise errors.StoreForeign(_no_database(path)) from error
         except errors.StoreForeign:
             if look == _LOOKS:
                 raise
         time.sleep(_LOOK_AGAIN_S)  # another process may be writing the first page just now
+
+
+def _no_database(path: Path) -> str:
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+    return "the file is compressed with gzip; a store is opened unpacked" if packed else _FOREIGN
 
 
 def _look_at(path: Path, options: str) -> tuple[int, int]:
@@ -169,7 +177,7 @@ def _stamps(db: sqlite3.Connection) -> tuple[int, int]:
 
 def _check(application: int, version: int) -> None:
     if application != sqlite_schema.APPLICATION_ID:
-        raise errors.StoreForeign("the file is not a store of Turnwire")
+        raise errors.StoreForeign(_FOREIGN)
     if version > sqlite_schema.VERSION:
         raise errors.StoreTooNew(
             f"the store has schema version {version}; this build knows up to {sqlite_schema.VERSION}",

@@ -28,6 +28,7 @@ _RECORDS: Final = 256
 _JSON: Final = (b"{", b"[")
 _LOOKED_AT: Final = 1024
 _BOM: Final = b"\xef\xbb\xbf"
+_SQLITE: Final = b"SQLite format 3\x00"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 # No JSON has these bytes, and hardly any protobuf is without one.
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -111,6 +112,8 @@ class _File:
             raise Unreadable("it begins with a byte order mark, which no JSON has; take its first three bytes away")
         if begin.startswith(_UTF_16) and self._cls is None:
             raise Unreadable("it is a text in UTF-16; JSON is in UTF-8")
+        if begin.startswith(_SQLITE) and self._cls is None:  # a plain one has been told before
+            raise Unreadable("it is a SQLite database, compressed with gzip; a store is checked unpacked")
         if _is_json(begin):
             return self._json()
         if self._cls is None and native.is_native(self._path):
