@@ -102,7 +102,7 @@ class Load:
                 replies.append(reply)
 
         timed = await _timed([run])
-        outcomes = [v1.AppendStreamResponse.FromString(each) for each in replies]
+        outcomes = [one for each in replies for one in v1.AppendStreamResponse.FromString(each).outcomes]
         if not all(each.HasField("append") for each in outcomes):
             raise RuntimeError("an append on the stream was refused")
         return timed | {"units": sum(len(each.append.results) for each in outcomes)}

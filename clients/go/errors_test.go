@@ -99,10 +99,13 @@ func TestARefusalOnAnAppendStreamHasItsReason(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first, second := must(stream.Recv()), must(stream.Recv())
-	refused(t, turnwire.FromRefusal(first.GetRefusal()), turnwirev1.Reason_REASON_SESSION_NOT_FOUND)
-	if second.GetAppend().GetHead().GetRevision() != 2 {
-		t.Error("the stream goes on after a refusal: ", second)
+	var outcomes []*turnwirev1.AppendOutcome
+	for len(outcomes) < 2 {
+		outcomes = append(outcomes, must(stream.Recv()).GetOutcomes()...)
+	}
+	refused(t, turnwire.FromRefusal(outcomes[0].GetRefusal()), turnwirev1.Reason_REASON_SESSION_NOT_FOUND)
+	if outcomes[1].GetAppend().GetHead().GetRevision() != 2 {
+		t.Error("the stream goes on after a refusal: ", outcomes)
 	}
 }
 

@@ -67,7 +67,7 @@ async def test_sessions_are_appended_together_and_each_in_order() -> None:
     await settled()
     assert append.ended == ["b1", "c1"]
     append.let_go("a1", "a2", "a3")
-    outcomes = [outcome async for outcome in pipeline.outcomes()]
+    outcomes = [outcome async for ready in pipeline.outcomes() for outcome in ready]
     assert append.ended == ["b1", "c1", "a1", "a2", "a3"]
     assert [each.head.revision for each in outcomes if isinstance(each, v1.AppendResponse)] == [3, 4, 1, 5, 2]
 
@@ -81,7 +81,7 @@ async def test_a_refused_one_ends_nothing() -> None:
     await pipeline.refuse(errors.PartTooLarge("large"), 1)
     await pipeline.put(request("s1", "b"), None, 1)
     pipeline.end()
-    outcomes = [type(outcome) async for outcome in pipeline.outcomes()]
+    outcomes = [type(outcome) async for ready in pipeline.outcomes() for outcome in ready]
     assert outcomes == [v1.AppendResponse, errors.UnknownTurn, errors.PartTooLarge, v1.AppendResponse]
 
 
@@ -102,7 +102,7 @@ async def test_what_comes_meanwhile_is_appended_together() -> None:
         await settled()
     pipeline.end()
     append.let_go("a")
-    assert len([outcome async for outcome in pipeline.outcomes()]) == 75
+    assert len([outcome async for ready in pipeline.outcomes() for outcome in ready]) == 75
     assert append.groups[:3] == [["a"], ["b", "c"], ["d"]]
     assert [len(group) for group in append.groups[3:]] == [64, 7]
 
@@ -115,7 +115,7 @@ async def test_what_fails_for_all_is_the_outcome_of_each() -> None:
     for name in ("a", "b"):
         await pipeline.put(request("s1", name), None, 1)
     pipeline.end()
-    assert [type(outcome) async for outcome in pipeline.outcomes()] == [errors.StoreFull] * 2
+    assert [type(outcome) async for ready in pipeline.outcomes() for outcome in ready] == [errors.StoreFull] * 2
 
 
 @pytest.mark.parametrize(("size", "each", "together"), [(1000, 1, 4), (10, 4, 2), (10, 99, 1)])
@@ -138,7 +138,7 @@ async def test_what_is_under_way_is_bounded(size: int, each: int, together: int)
     append.let_go(*(f"a{n}" for n in range(20)))
     await settled()
     assert put == together, "an outcome that nobody took still holds its room"
-    assert len([outcome async for outcome in pipeline.outcomes()]) == 20
+    assert len([outcome async for ready in pipeline.outcomes() for outcome in ready]) == 20
     await producing
     assert append.most == together
 

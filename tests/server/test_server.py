@@ -125,7 +125,8 @@ async def test_what_is_no_message_is_refused_and_the_server_lives(
 
     if name == "AppendStream":
         (raw,) = [raw async for raw in call(requests())]
-        refusal = v1.AppendStreamResponse.FromString(raw).refusal
+        (outcome,) = v1.AppendStreamResponse.FromString(raw).outcomes
+        refusal = outcome.refusal
         assert refusal.code == 3
         error = status.from_status(Status.FromString(refusal.status))
     else:

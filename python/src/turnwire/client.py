@@ -120,11 +120,12 @@ class GrpcTransport:
             response_deserializer=v1.AppendStreamResponse.FromString,
         )(wrapped(), timeout=timeout)
         try:
-            async for each in call:
-                if each.HasField("append"):
-                    yield each.append
-                else:
-                    yield status.from_status(Status.FromString(each.refusal.status))
+            async for response in call:
+                for each in response.outcomes:
+                    if each.HasField("append"):
+                        yield each.append
+                    else:
+                        yield status.from_status(Status.FromString(each.refusal.status))
         except grpc.aio.AioRpcError as error:
             raise _failure(error, None) from None
         finally:

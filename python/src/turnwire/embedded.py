@@ -159,8 +159,9 @@ class EngineTransport:
 
         taker = asyncio.create_task(take())
         try:
-            async for outcome in _until(pipeline.outcomes(), timeout):
-                yield outcome
+            async for outcomes in _until(pipeline.outcomes(), timeout):
+                for outcome in outcomes:
+                    yield outcome
             await taker
         finally:
             taker.cancel()

@@ -191,11 +191,9 @@ export class Client {
         yield { append };
       }
     }
-    for await (const { outcome } of this.#calls.both(METHOD.appendStream, wrapped(), options)) {
-      if (outcome.case === "refusal") {
-        yield fromRefusal(outcome.value);
-      } else {
-        yield given(outcome.value);
+    for await (const { outcomes } of this.#calls.both(METHOD.appendStream, wrapped(), options)) {
+      for (const { outcome } of outcomes) {
+        yield outcome.case === "refusal" ? fromRefusal(outcome.value) : given(outcome.value);
       }
     }
   }

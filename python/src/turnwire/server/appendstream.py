@@ -6,7 +6,7 @@ When the pipeline has no room, reading stops and HTTP/2 flow control holds the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import grpc.aio
@@ -19,6 +19,8 @@ from turnwire.engine.pipeline import Given, Pipeline
 from turnwire.log import wire
 from turnwire.server.calls import Call, Context, incident
 
+_OUTCOMES = v1.AppendStreamResponse.OUTCOMES_FIELD_NUMBER
+_RESPONSE_BYTES = 64 * 1024  # from which on a response takes no more outcomes
 _TAG = v1.AppendStreamRequest.APPEND_FIELD_NUMBER << 3 | 2
 
 
@@ -37,10 +39,10 @@ class AppendStream:
         """Take requests in and answer them until the client has sent all. Raises ``ShuttingDown`` on a drain."""
         reader = asyncio.create_task(self._read(call, context))
         try:
-            async for outcome in self._pipeline.outcomes():
-                response = outcome_bytes(outcome)
-                call.bytes_out += len(response)
-                await context.write(response)
+            async for outcomes in self._pipeline.outcomes():
+                for response in responses(outcomes):
+                    call.bytes_out += len(response)
+                    await context.write(response)
             await reader
         finally:
             reader.cancel()
@@ -113,13 +115,27 @@ def _told(outcome: v1.AppendResponse | Exception) -> v1.AppendResponse | errors.
     return incident(outcome, "AppendStream")
 
 
-def outcome_bytes(outcome: v1.AppendResponse | errors.TurnwireError) -> bytes:
-    """An outcome as the serialized response of the stream."""
+def responses(outcomes: Iterable[v1.AppendResponse | errors.TurnwireError]) -> Iterator[bytes]:
+    """Outcomes as serialized responses of the stream, as few as they go into."""
+    waiting: list[bytes] = []
+    size = 0
+    for outcome in outcomes:
+        waiting.append(wire.field(_OUTCOMES, _outcome(outcome)))
+        size += len(waiting[-1])
+        if size >= _RESPONSE_BYTES:
+            yield b"".join(waiting)
+            waiting.clear()
+            size = 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _outcome(outcome: v1.AppendResponse | errors.TurnwireError) -> bytes:
     if isinstance(outcome, v1.AppendResponse):
-        return wire.field(v1.AppendStreamResponse.APPEND_FIELD_NUMBER, outcome.SerializeToString())
+        return wire.field(v1.AppendOutcome.APPEND_FIELD_NUMBER, outcome.SerializeToString())
     sent = status.to_status(outcome)
     refusal = v1.Refusal(code=sent.code, message=sent.message, status=sent.SerializeToString())
-    return v1.AppendStreamResponse(refusal=refusal).SerializeToString()
+    return v1.AppendOutcome(refusal=refusal).SerializeToString()
 
 
 def _violation(path: str, rule: str, text: str) -> errors.RuleViolation:

@@ -2,6 +2,7 @@
 """Every message and enum of turnwire.v1."""
 
 from turnwire.v1.append_requests_pb2 import (
+    AppendOutcome,
     AppendRequest,
     AppendResponse,
     AppendResult,
@@ -201,6 +202,7 @@ __all__ = [
     "AgentPart",
     "ApiFailure",
     "Append",
+    "AppendOutcome",
     "AppendRequest",
     "AppendResponse",
     "AppendResult",

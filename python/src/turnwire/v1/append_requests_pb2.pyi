@@ -277,7 +277,33 @@ Global___AppendStreamRequest: _TypeAlias = AppendStreamRequest  # noqa: Y015
 
 @_typing.final
 class AppendStreamResponse(_message.Message):
-    """The reply to one append on a stream."""
+    """The replies to one or more appends on a stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AppendOutcome]:
+        """What became of the next appends, in the order of the requests: of all that are through when the server comes to
+        write, so that a busy stream has fewer responses than requests.
+        """
+
+    def __init__(
+        self,
+        *,
+        outcomes: _abc.Iterable[Global___AppendOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcomes", b"outcomes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AppendStreamResponse: _TypeAlias = AppendStreamResponse  # noqa: Y015
+
+@_typing.final
+class AppendOutcome(_message.Message):
+    """What became of one append on a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -305,7 +331,7 @@ class AppendStreamResponse(_message.Message):
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_outcome) -> _WhichOneofReturnType_outcome | None: ...
 
-Global___AppendStreamResponse: _TypeAlias = AppendStreamResponse  # noqa: Y015
+Global___AppendOutcome: _TypeAlias = AppendOutcome  # noqa: Y015
 
 @_typing.final
 class Refusal(_message.Message):

@@ -226,8 +226,9 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AppendStream(self, request_iterator, context):
-        """Append for many sessions on one stream. Requests may be sent without waiting; replies come in the order of the
-        requests. A refused request is answered with its status and does not end the stream.
+        """Append for many sessions on one stream. Requests may be sent without waiting; outcomes come in the order of the
+        requests, several in one response where they are there. A refused request is answered with its status and does not
+        end the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

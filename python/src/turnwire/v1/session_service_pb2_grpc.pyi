@@ -62,8 +62,9 @@ class SessionServiceStub:
        finishes it.
     """
     AppendStream: _aio.StreamStreamMultiCallable[_append_requests_pb2.AppendStreamRequest, _append_requests_pb2.AppendStreamResponse]
-    """Append for many sessions on one stream. Requests may be sent without waiting; replies come in the order of the
-    requests. A refused request is answered with its status and does not end the stream.
+    """Append for many sessions on one stream. Requests may be sent without waiting; outcomes come in the order of the
+    requests, several in one response where they are there. A refused request is answered with its status and does not
+    end the stream.
     """
     Replay: _aio.UnaryStreamMultiCallable[_replay_requests_pb2.ReplayRequest, _replay_requests_pb2.ReplayResponse]
     """Streams the folded history at a revision: each turn once, before the first message that uses it; each message's
@@ -213,8 +214,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_append_requests_pb2.AppendStreamRequest],
         context: _aio.ServicerContext[_abc.AsyncIterator[_append_requests_pb2.AppendStreamRequest], _abc.AsyncIterator[_append_requests_pb2.AppendStreamResponse]],
     ) -> _abc.AsyncIterator[_append_requests_pb2.AppendStreamResponse]:
-        """Append for many sessions on one stream. Requests may be sent without waiting; replies come in the order of the
-        requests. A refused request is answered with its status and does not end the stream.
+        """Append for many sessions on one stream. Requests may be sent without waiting; outcomes come in the order of the
+        requests, several in one response where they are there. A refused request is answered with its status and does not
+        end the stream.
         """
 
     @_abc_1.abstractmethod

@@ -138,10 +138,14 @@ class _Bench:
         return result
 
     async def _replies(self, method: Method, requests: list[bytes]) -> list[Any]:
-        """All replies to a stream of requests, as ProtoJSON."""
+        """All replies to a stream of requests, as ProtoJSON; of AppendStream the outcomes in them."""
         assert self._channel is not None
         call: Any = self._channel.stream_stream(method.path)(requests)
-        return [json_format.MessageToDict(read(method.response, reply)) async for reply in call]
+        found: list[Any] = []
+        async for data in call:
+            reply = read(method.response, data)
+            found += reply.outcomes if isinstance(reply, v1.AppendStreamResponse) else (reply,)
+        return [*map(json_format.MessageToDict, found)]
 
     async def _reply(self, method: Method, request: bytes) -> Any:
         assert self._channel is not None

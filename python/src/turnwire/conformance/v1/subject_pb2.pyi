@@ -1156,8 +1156,8 @@ class CallResult(_message.Message):
     reply_json: _builtins.str
     """It went through: the reply in ProtoJSON. Those of a stream are merged into one: lists one behind the other, texts
     named body too, of anything else the last; a stream of Tail is read up to and including caught_up. Where requests
-    are a stream: a JSON array of all replies. In an expectation: what the reply holds at least; null is a member
-    that it does not have.
+    are a stream: a JSON array of all replies, of AppendStream of all outcomes. In an expectation: what the reply
+    holds at least; null is a member that it does not have.
     """
     @_builtins.property
     def refused(self) -> Global___Refusal:

@@ -8,6 +8,7 @@ __all__ = (
     "AgentPart",
     "ApiFailure",
     "Append",
+    "AppendOutcome",
     "AppendRequest",
     "AppendResponse",
     "AppendResult",
@@ -1486,6 +1487,29 @@ default_message_pool.register_message("turnwire.v1", "Append", Append)
 
 
 @dataclass(eq=False, repr=False)
+class AppendOutcome(betterproto2.Message):
+    """
+    What became of one append on a stream.
+
+    Oneofs:
+        - outcome: Which of the two.
+    """
+
+    append: "AppendResponse | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True, group="outcome")
+    """
+    The append went through.
+    """
+
+    refusal: "Refusal | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True, group="outcome")
+    """
+    The append was refused; the stream goes on.
+    """
+
+
+default_message_pool.register_message("turnwire.v1", "AppendOutcome", AppendOutcome)
+
+
+@dataclass(eq=False, repr=False)
 class AppendRequest(betterproto2.Message):
     """
     Asks to append entries to a session.
@@ -1595,20 +1619,13 @@ default_message_pool.register_message("turnwire.v1", "AppendStreamRequest", Appe
 @dataclass(eq=False, repr=False)
 class AppendStreamResponse(betterproto2.Message):
     """
-    The reply to one append on a stream.
-
-    Oneofs:
-        - outcome: The outcome.
+    The replies to one or more appends on a stream.
     """
 
-    append: "AppendResponse | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True, group="outcome")
+    outcomes: "list[AppendOutcome]" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, repeated=True)
     """
-    The append went through.
-    """
-
-    refusal: "Refusal | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True, group="outcome")
-    """
-    The append was refused; the stream goes on.
+    What became of the next appends, in the order of the requests: of all that are through when the server comes to
+    write, so that a busy stream has fewer responses than requests.
     """
 
 
