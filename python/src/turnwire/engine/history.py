@@ -15,9 +15,13 @@ from turnwire.validation.findings import Findings
 from turnwire.validation.wrong_digests import WrongDigests
 
 _FINDINGS = 100
-#: Between two looks of a tail at its session. The first entry after a pause is sent at once; of many that come one by
-#: one those of so many seconds are sent together, which a reader does not see and which saves looks and responses.
+#: From one look of a tail at its session to the next, in seconds. The first entry after a pause is sent at once; those
+#: that come one by one within this time are sent together, which a reader does not see and which saves looks.
 _PACE_S = 0.04
+#: Of this time a look and the sending may take a share. Where they take longer, since the server is busy or the reader
+#: does not take what it was sent, the tail looks less often, though never less than after the longest pace.
+_SHARE = 0.1
+_LONGEST_PACE_S = 0.1
 _ENTRIES = v1.ReadEntriesResponse.ENTRIES_FIELD_NUMBER
 
 
@@ -66,6 +70,7 @@ class History(Core):
             detail = v1.RevisionConflict(expected=seen, actual=session.head)
             raise errors.RevisionOutOfRange(f"the head is {session.head}", detail=detail, path="after_revision")
         caught_up = False
+        clock = asyncio.get_running_loop().time
         async for _ in self.store.watch(caller.tenant, session.id):
             if not caught_up:
                 async for response in self._entries_after(session, seen):
@@ -73,12 +78,13 @@ class History(Core):
                 yield v1.TailResponse(caught_up=head_of(session)).SerializeToString()
                 seen, caught_up = session.head, True
             # Also the first time: what was written before the watch began wakes nobody.
-            next_look = asyncio.get_running_loop().time() + _PACE_S
+            begun = clock()
             session = await self.store.session(caller.tenant, session.id)
             async for response in self._entries_after(session, seen):
                 yield response
             seen = session.head
-            await asyncio.sleep(next_look - asyncio.get_running_loop().time())
+            took = clock() - begun
+            await asyncio.sleep(min(max(_PACE_S, took / _SHARE), _LONGEST_PACE_S) - took)
 
     async def _entries_after(self, session: SessionRow, seen: int) -> AsyncIterator[bytes]:
         while seen < session.head:

@@ -28,6 +28,8 @@ class _Watcher:
         self.event = asyncio.Event()
 
     def wake(self) -> None:
+        if self.event.is_set():  # its reader has not looked since, and will
+            return
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(self.event.set)
 
