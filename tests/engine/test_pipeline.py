@@ -85,6 +85,35 @@ async def test_a_refused_one_ends_nothing() -> None:
     assert outcomes == [v1.AppendResponse, errors.UnknownTurn, errors.PartTooLarge, v1.AppendResponse]
 
 
+async def test_outcomes_that_are_there_come_together() -> None:
+    append = Appender()
+    pipeline = Pipeline(append, size=1000)
+    for name in ("a", "b", "c", "d"):
+        await pipeline.put(request(f"s{name}", name), None, 1)
+    pipeline.end()
+    append.let_go("a", "b", "d")
+    await settled()
+    outcomes = pipeline.outcomes()
+    assert len(await anext(outcomes)) == 2
+    append.let_go("c")
+    assert [len(ready) async for ready in outcomes] == [2]
+
+
+async def test_a_fault_comes_behind_the_outcomes_before_it() -> None:
+    async def faulty(given: Sequence[Given]) -> list[v1.AppendResponse | Exception]:
+        ((asked, _),) = given
+        return [v1.AppendResponse() if asked.request_id == "a" else ZeroDivisionError()]
+
+    pipeline = Pipeline(faulty, size=1000)
+    for name in ("a", "b"):
+        await pipeline.put(request(f"s{name}", name), None, 1)
+    await settled()
+    outcomes = pipeline.outcomes()
+    assert len(await anext(outcomes)) == 1
+    with pytest.raises(ZeroDivisionError):
+        await anext(outcomes)
+
+
 async def test_what_comes_meanwhile_is_appended_together() -> None:
     append = Appender()
     pipeline = Pipeline(append, size=10_000_000, requests=200)
