@@ -85,6 +85,15 @@ def test_stored_bytes_count_as_they_are() -> None:
     assert held.sha256 == hashlib.sha256(b"\x1a\x03\x0a\x01x\x12\x02{}").digest()
 
 
+def test_the_id_of_a_stored_part_is_read_off_its_bytes() -> None:
+    for id in ("p1", "p" * 128, ""):
+        part = v1.PromptPart(id=id, text=v1.TextPart(text="x"))
+        held = Part.stored(None, part.SerializeToString(deterministic=True))
+        assert held.id == id
+        assert held.message == part
+        assert held.sha256 == Part(part).sha256
+
+
 def test_unknown_fields_count() -> None:
     known = v1.PromptPart(text=v1.TextPart(text="x"))
     extended = v1.PromptPart.FromString(known.SerializeToString() + b"\xa2\x06\x01z")

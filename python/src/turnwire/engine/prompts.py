@@ -237,7 +237,7 @@ class Prompts(Core):
         self, session: SessionRow, turn_id: str, revision: int, profile: str, mutations: Sequence[v1.Mutation]
     ) -> prompt.Assembly:
         messages = [
-            prompt.Message(header, [prompt.Part.stored(wire.part_id(stored), stored) for stored in stored_parts])
+            prompt.Message(header, [prompt.Part.stored(None, stored) for stored in stored_parts])
             async for header, stored_parts in replay.messages(self.store, session, revision)
         ]
         turns: list[v1.Turn] = []
@@ -281,9 +281,10 @@ def _chunks(items: Sequence[prompt.Item]) -> list[bytes]:
                 chunks.append(b"".join(pieces))
                 pieces, size = ([_CONTINUES] if parts else []), 0
                 parts = []
-            framed = wire.part(part.data)
-            parts.append(framed)
-            size += len(framed)
+            data = part.data
+            prefix = wire.part_prefix(len(data))
+            parts += (prefix, data)
+            size += len(prefix) + len(data)
         pieces.append(_item(item, parts))
     if pieces:
         chunks.append(b"".join(pieces))

@@ -11,7 +11,7 @@ import hashlib
 
 from turnwire import v1
 from turnwire.log import canonical
-from turnwire.log.wire import read_varint
+from turnwire.log.wire import part_id, read_varint
 
 # The tag of PromptPart.id: field 1, length-delimited.
 _ID_TAG = v1.PromptPart.ID_FIELD_NUMBER << 3 | 2
@@ -34,8 +34,10 @@ class Part:
         self._sha256 = b""
 
     @classmethod
-    def stored(cls, part_id: str, data: bytes) -> Part:
+    def stored(cls, part_id: str | None, data: bytes) -> Part:
         """Hold a part as it is stored, its id included. It is parsed only when somebody asks for its content.
+
+        ``part_id``; None: it is read off the bytes when somebody asks, which begin with it as a store's do.
 
         Prefer this where stored bytes are at hand: a digest over the bytes themselves stays the same when a
         later build, which knows more fields, would write them in another order.
@@ -45,7 +47,9 @@ class Part:
     @property
     def id(self) -> str:
         """The stored part's id, empty for a part that a mutation wrote."""
-        return self.message.id if self._id is None else self._id
+        if self._id is None:
+            self._id = part_id(self._data) if self._data else self.message.id
+        return self._id
 
     @property
     def message(self) -> v1.PromptPart:
@@ -101,6 +105,17 @@ def without_id(data: bytes) -> bytes:
     deprecated groups, which occur only among unknown fields of a foreign schema: such a part is parsed and
     written anew. Raises google.protobuf.message.DecodeError on bytes that are no part.
     """
+    try:
+        # Nearly every part: the id, and behind it one field, its kind.
+        if data[0] == _ID_TAG and data[1] < 0x80:
+            begin = 2 + data[1]
+            tag = data[begin]
+            if tag < 0x80 and tag & 7 == _BYTES and tag != _ID_TAG:
+                length, position = read_varint(data, begin + 1)
+                if position + length == len(data):
+                    return data[begin:]
+    except IndexError:
+        return _rewritten(data)
     kept: list[bytes] = []
     position = start = 0
     size = len(data)
