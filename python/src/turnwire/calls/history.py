@@ -79,19 +79,20 @@ async def whole(responses: Responses) -> AsyncGenerator[ReplayItem, None]:
         async for response in responses:
             for frame in response.frames:
                 number += 1
-                if frame.HasField("parts") and message is not None:
+                kind = frame.WhichOneof("frame")
+                if kind == "parts" and message is not None:
                     message.parts.extend(frame.parts.parts)
                     continue
                 if message is not None:
                     yield message
                     message = None
-                match frame.WhichOneof("frame"):
-                    case "turn":
-                        yield frame.turn
-                    case "user":
-                        message = frame.user
+                match kind:
                     case "assistant":
                         message = frame.assistant
+                    case "user":
+                        message = frame.user
+                    case "turn":
+                        yield frame.turn
                     case "summary":
                         yield frame.summary
                     case "head":

@@ -7,7 +7,7 @@ a response ends depends on how the versions are stored, and is no part of the hi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from turnwire import v1
@@ -27,22 +27,28 @@ _FRAME_TAG = wire.tag(1)
 
 #: A position in a history: place and slot.
 Position = tuple[bytes, bytes]
+#: From which position on, and before which (None: to the end).
+Window = tuple[Position, Position | None]
 
 
 class Frames:
-    """Makes the responses of one replay, one at a time, from a position to before another (None: the end)."""
+    """Makes the responses of one replay, one at a time."""
 
-    def __init__(self, revision: int, first: Position, last: Position | None, summaries: bool) -> None:
+    def __init__(self, revision: int, window: Callable[[Snapshot], Window], summaries: bool) -> None:
+        """``window`` is asked when the first response is made; what it raises that response raises."""
         self.done = False
         self._revision = revision
-        self._next = first
-        self._last = last
+        self._window = window
+        self._next: Position | None = None  # None: nothing has been made yet
+        self._last: Position | None = None
         self._summaries = summaries
         self._turns: frozenset[int | str] = frozenset()  # those that were sent
         self._message: tuple[int, bytes] = (0, b"")  # the message that is under way: kind and header
 
     def response(self, snapshot: Snapshot) -> bytes:
         """The next response, serialized; empty when there is nothing more. Changes nothing if it fails."""
+        if self._next is None:
+            self._next, self._last = self._window(snapshot)
         span = snapshot.span(self._revision)
         turns = set(self._turns)
         message = self._message

@@ -12,7 +12,7 @@ from functools import partial
 
 from turnwire import errors, v1
 from turnwire.log import frames, reverts, windows
-from turnwire.log.frames import Frames, Position, built, parse_header
+from turnwire.log.frames import Frames, Position, Window, built, parse_header
 from turnwire.store.base import HEADER_SLOT, SUMMARY_SLOT, SessionRow, Snapshot, Store
 
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -23,17 +23,21 @@ async def history(store: Store, session: SessionRow, request: v1.ReplayRequest, 
 
     Raises ``MessageNotFound`` for an end of the range that the history does not have.
     """
-    first, last = await store.read(session, lambda snapshot: _window(_known(snapshot, revision), request, revision))
-    async for response in _responses(store, session, Frames(revision, first, last, request.include_summaries)):
+    source = Frames(
+        revision, lambda snapshot: _window(_known(snapshot, revision), request, revision), request.include_summaries
+    )
+    async for response in _responses(store, session, source):
         yield response
 
 
 async def message(store: Store, session: SessionRow, id: str, revision: int, *, summary: bool) -> AsyncIterator[bytes]:
     """One message as a replay of it alone. Raises ``MessageNotFound``."""
-    place = await store.read(
-        session, lambda snapshot: windows.place(_known(snapshot, revision), id, revision, "message_id")
-    )
-    async for response in _responses(store, session, Frames(revision, (place, HEADER_SLOT), _behind(place), summary)):
+
+    def window(snapshot: Snapshot) -> Window:
+        place = windows.place(_known(snapshot, revision), id, revision, "message_id")
+        return (place, HEADER_SLOT), _behind(place)
+
+    async for response in _responses(store, session, Frames(revision, window, summary)):
         yield response
 
 
@@ -62,8 +66,8 @@ def end(head: v1.Head) -> bytes:
     return frames.head(head)
 
 
-def _window(snapshot: Snapshot, request: v1.ReplayRequest, revision: int) -> tuple[Position, Position | None]:
-    """From which position on, and before which, the request wants the history."""
+def _window(snapshot: Snapshot, request: v1.ReplayRequest, revision: int) -> Window:
+    """The window of the history that the request wants."""
     first: Position = (b"", HEADER_SLOT)
     last: Position | None = None
     match request.WhichOneof("window"):

@@ -9,7 +9,7 @@ from turnwire.log import reverts
 from turnwire.log.frames import late_turn
 from turnwire.store.base import HEADER_SLOT, MESSAGE, TURN, Node, Snapshot
 
-_PAGE = 64
+_PAGE = 32
 
 
 def place(snapshot: Snapshot, id: str, revision: int, path: str) -> bytes:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from turnwire import errors
 from turnwire.log import frames, prepare, wire
-from turnwire.store.base import HEADER_SLOT, SUMMARY_SLOT, EntryRow, Node
+from turnwire.store.base import HEADER_SLOT, SUMMARY_SLOT, EntryRow, Node, Version
 
 #: The mark of a block among the entries. No payload has number 0.
 BLOCK = 0
@@ -116,22 +116,17 @@ _HEADER = 0x80  # no key is as long
 _GREATEST = 0xFFFF
 
 
-class Outline(NamedTuple):
-    """Where the messages of a stretch lie, counted from its start."""
+def outline(run: bytes) -> tuple[int, int, int, int, int]:
+    """What a replay has to know of a stretch, places counted from its start. Raises ``CorruptData``.
 
-    reach: int  # revisions from the block's first to the greatest
-    whole: int  # where the frame of the first message begins; before it are parts of the message before
-    frame: int  # where the frame of the last message begins
-    last: int  # and where its header does
-    kind: int  # and of which kind it is; 0: no message begins here
-
-
-def outline(run: bytes) -> Outline:
-    """What a replay has to know of a stretch. Raises ``CorruptData``."""
+    Revisions from the block's first to the greatest; where the frame of the first message begins (before it are parts
+    of the message before); where the frame of the last message begins, and where its header does; and of which kind it
+    is (0: no message begins here).
+    """
     if len(run) < _STRETCH.size:
         raise errors.CorruptData("a row of the index is damaged")
-    _, *rest = _STRETCH.unpack_from(run)
-    return Outline._make(rest)
+    _, reach, whole, frame, last, kind = _STRETCH.unpack_from(run)
+    return reach, whole, frame, last, kind
 
 
 def stretch(items: Sequence[Item], first: int) -> Stretched:
@@ -172,8 +167,36 @@ def _frame(header: Item, end: int) -> int:
 
 def versions(of: Stretched) -> list[Item]:
     """The versions of a stretch, in order. Raises ``CorruptData``."""
+    return [
+        Item(Node(place, slot, mark >> 1, revision, born, 0, offset, length, bool(mark & 1), turn, 0), at)
+        for place, slot, mark, revision, born, offset, length, turn, at in _unpacked(of)
+    ]
+
+
+def headers(of: Stretched) -> list[Node]:
+    """The headers of the messages that begin in a stretch, in order. Raises ``CorruptData``."""
+    return [
+        Node(place, HEADER_SLOT, mark >> 1, revision, born, 0, offset, length, bool(mark & 1), turn, 0)
+        for place, slot, mark, revision, born, offset, length, turn, _ in _unpacked(of)
+        if slot == HEADER_SLOT
+    ]
+
+
+def shown(of: Stretched, payload: bytes, revision: int) -> list[Version]:
+    """The versions of a stretch that there were at a revision, in order, with their bytes; ``payload``: of its block.
+
+    Raises ``CorruptData``.
+    """
+    return [
+        (place, slot, mark >> 1, born, turn, 0, payload[at : at + length])
+        for place, slot, mark, put, born, _, length, turn, at in _unpacked(of)
+        if put <= revision
+    ]
+
+
+def _unpacked(of: Stretched) -> Iterator[tuple[bytes, bytes, int, int, int, int, int, int, int]]:
+    """Of each version of a stretch: place, slot, mark, revision, birth, offset, length, turn, where its bytes are."""
     place, _, first, start, _, turn, run = of
-    found: list[Item] = []
     try:
         keys = _STRETCH.size + _STRETCH.unpack_from(run)[0] * _ITEM.size
         for mark, ahead, back, offset, length, at, size in _ITEM.iter_unpack(run[_STRETCH.size : keys]):
@@ -184,11 +207,9 @@ def versions(of: Stretched) -> list[Item]:
             if size & _HEADER:
                 place, slot, begun = slot, HEADER_SLOT, turn
             revision = first + ahead
-            node = Node(place, slot, mark >> 1, revision, revision - back, 0, offset, length, bool(mark & 1), begun, 0)
-            found.append(Item(node, start + at))
+            yield place, slot, mark, revision, revision - back, offset, length, begun, start + at
     except struct_error as error:
         raise errors.CorruptData("a row of the index is damaged", revision=first) from error
-    return found
 
 
 # Making blocks

@@ -23,7 +23,7 @@ from turnwire.store.base import (
     RevertSpan,
     SessionRow,
 )
-from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, versions
+from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, headers, versions
 from turnwire.store.sqlite_pack import unpack_run
 from turnwire.store.sqlite_replies import Replies
 from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
@@ -58,8 +58,8 @@ def base(key: int) -> int:
     return key << REVISION_BITS
 
 
-def _block(row: _Row, first_us: int) -> Block:
-    """The block of a row. Raises ``CorruptData``."""
+def as_block(row: _Row, first_us: int) -> Block:
+    """The block of a row of an entry. Raises ``CorruptData``."""
     revision, recorded, _, payload, back, chain = row
     _typed(row)
     return Block(revision, back + 1, first_us + recorded, payload, chain or b"")
@@ -207,7 +207,7 @@ class Rows:
         if row is None:
             return None
         if row[_MARK] == BLOCK:
-            block = _block(row, first_us)
+            block = as_block(row, first_us)
             return block if revision in block else None
         return _entry(row, first_us) if row[0] == revision else None
 
@@ -230,9 +230,18 @@ class Rows:
             (at, begin, begin, end),
         ):
             if row[_MARK] == BLOCK:
-                yield _block(row, session.first_us)
+                yield as_block(row, session.first_us)
             elif row[0] >= first:
                 yield _entry(row, session.first_us)
+
+    def rows_from(self, key: int, first: int) -> sqlite3.Cursor:
+        """The rows of entries from a revision on, as ``as_block`` takes them; payloads only of blocks."""
+        at = base(key)
+        return self._execute(
+            f"SELECT pos & {REVISION_MASK}, recorded, mark, iif(mark = {BLOCK}, payload, x''), back, digest FROM entry "
+            "WHERE pos BETWEEN ? AND ? ORDER BY pos",
+            (at + first, at + REVISION_MASK),
+        )
 
     def entries(self, session: SessionRow, first: int, last: int) -> Iterator[EntryRow]:
         """Entries of a range, with the digests that are stored."""
@@ -408,10 +417,8 @@ class Rows:
         end = before if before is not None else END
         found: list[Node] = []
         for row in self._execute(f"SELECT {_LIVE}, run {_BEGUN} ORDER BY place DESC, slot DESC", (key, end, revision)):
-            nodes = _expanded(row) if row[_KIND] == STRETCH else [_node(row)]
-            found += (
-                node for node in nodes if node.slot == HEADER_SLOT and node.place < end and node.revision <= revision
-            )
+            nodes = headers(stretched(row)) if row[_KIND] == STRETCH else [_node(row)]
+            found += (node for node in nodes if node.place < end and node.revision <= revision)
             if len(found) >= limit:
                 break
         rows = self._execute(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from heapq import merge
 from operator import itemgetter
 from typing import Any
@@ -20,9 +22,9 @@ from turnwire.store.base import (
     Stretch,
     Version,
 )
-from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, outline, versions
+from turnwire.store.sqlite_block import BLOCK, STRETCH, Block, Stretched, outline, shown
 from turnwire.store.sqlite_pack import unpack_run
-from turnwire.store.sqlite_rows import END, Rows, base
+from turnwire.store.sqlite_rows import END, Rows, as_block, base
 from turnwire.store.sqlite_schema import REVISION_BITS
 
 # Payloads longer than this are fetched once, not once for each version in them.
@@ -33,18 +35,18 @@ _VERSION = (
 )
 _WITHIN = "session = ? AND (place, slot) >= (?, ?) AND (place, slot) < (?, ?) AND revision <= ?"
 # The bytes are NULL where they have to be looked for: in a long payload, and in a block. With a run behind it a header
-# needs the whole payload; a stretch is all that its row has.
+# needs the whole payload.
 _BYTES_OF = f"""
     CASE
-        WHEN (entry.mark = {BLOCK}) <> (node.mark = {STRETCH}) OR length(payload) > {_LONG} THEN NULL
-        WHEN run IS NULL OR entry.mark = {BLOCK} THEN substr(payload, start + 1, length)
+        WHEN entry.mark = {BLOCK} OR length(payload) > {_LONG} THEN NULL
+        WHEN run IS NULL THEN substr(payload, start + 1, length)
         ELSE payload
     END
 """
 _LIVE = f"""
-    SELECT {_VERSION}, (
+    SELECT {_VERSION}, iif(node.mark = {STRETCH}, NULL, (
         SELECT {_BYTES_OF} FROM entry WHERE pos = (session << {REVISION_BITS}) + revision
-    ), run, revision, start, length
+    )), run, revision, start, length
     FROM node WHERE {_WITHIN} ORDER BY place, slot
 """
 _PAST = f"""
@@ -52,6 +54,7 @@ _PAST = f"""
     WHERE {_WITHIN} AND ended > ? ORDER BY place, slot
 """
 _KIND, _TURN = 2, 4
+_MARK = 2  # of an entry's row
 _BYTES, _RUN, _REVISION, _START, _LENGTH = range(6, 11)
 
 _Row = tuple[Any, ...]
@@ -66,12 +69,15 @@ class SqliteSnapshot:
         self._session = session
         self._fetched: EntryRow | None = None
         self._block: Block | None = None
+        self._behind: sqlite3.Cursor | None = None  # the rows behind the block that was last read
         self._open: list[sqlite3.Cursor] = []
 
     def close(self) -> None:
         """End what is still being read, so that the transaction can end too."""
         for cursor in self._open:
             cursor.close()
+        if self._behind is not None:
+            self._behind.close()
 
     def versions(
         self, revision: int, first: tuple[bytes, bytes], last: tuple[bytes, bytes] | None
@@ -171,29 +177,50 @@ class SqliteSnapshot:
 
     def _stretch(self, row: _Row, revision: int) -> Stretch | list[Version]:
         """A stretch; the versions of it that there were at a revision, if it has later ones too."""
-        place, slot, _, _, turn, _, stored, run, first, start, length = row
-        if stored is None or len(stored) != length:
-            raise errors.CorruptData("an entry of the log is missing", revision=first)
+        place, slot, _, _, turn, _, _, run, first, start, length = row
+        if not first.__class__ is start.__class__ is length.__class__ is int:
+            raise errors.CorruptData("a row of the index is damaged")
+        block = self._block
+        if block is None or block.first != first:
+            block = self._block = self._block_at(first)
+        stored = block.payload
+        end = start + length
+        if not 0 <= start <= end <= len(stored):
+            raise errors.CorruptData("a block of entries is damaged", revision=first)
         ahead, whole, frame, header, kind = outline(run)
 
-        def each() -> list[Version]:
-            return [
-                (
-                    node.place,
-                    node.slot,
-                    node.kind,
-                    node.born,
-                    node.turn,
-                    0,
-                    stored[at - start : at - start + node.length],
-                )
-                for node, at in versions(Stretched(place, slot, first, start, length, turn, run))
-                if node.revision <= revision
-            ]
-
+        each = partial(shown, Stretched(place, slot, first, start, length, turn, run), stored, revision)
         if first + ahead > revision:
             return each()
-        return Stretch(place, slot, turn, stored[:whole], stored[whole:frame], kind, stored[header:], each)
+        whole += start
+        return Stretch(
+            place,
+            slot,
+            turn,
+            stored[start:whole],
+            stored[whole : start + frame],
+            kind,
+            stored[start + header : end],
+            each,
+        )
+
+    def _block_at(self, first: int) -> Block:
+        """The block whose first entry has a revision. Mostly it is the next row, which costs less than to look for."""
+        key, first_us = self._session.key, self._session.first_us
+        row = None
+        if self._behind is not None:
+            with suppress(sqlite3.DatabaseError):  # it may be of a row that nobody wants
+                row = next(self._behind, None)
+            if row is not None and row[0] == first and row[_MARK] == BLOCK:
+                return as_block(row, first_us)
+            self._behind.close()
+            self._behind = None
+        found = self._rows.stored_at(key, first_us, first)
+        if not isinstance(found, Block) or found.first != first:
+            raise errors.CorruptData("an entry of the log is missing", revision=first)
+        with suppress(sqlite3.DatabaseError):
+            self._behind = self._rows.rows_from(key, found.last + 1)
+        return found
 
     def _version(self, node: Node, payload: bytes | None = None) -> Version:
         stored = self._cut(payload, node.revision, node.offset, node.length)
