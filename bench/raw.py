@@ -13,16 +13,25 @@ from pathlib import Path
 from bench.rounds import Round
 
 
+def connect(path: Path, wal_pages: int | None = None) -> sqlite3.Connection:
+    """Open a file with the settings of the embedded store's.
+
+    ``wal_pages``: those from which on a commit copies the WAL back; None: as SQLite has it.
+    """
+    db = sqlite3.connect(path, isolation_level=None)
+    for setting in ("page_size=16384", "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+        db.execute(f"PRAGMA {setting}")
+    if wal_pages is not None:
+        db.execute(f"PRAGMA wal_autocheckpoint={wal_pages}")
+    return db
+
+
 class Raw:
     """A file of rows that are bytes."""
 
     def __init__(self, path: Path, *, wal_pages: int | None = None) -> None:
-        """``wal_pages``: those from which on a commit copies the WAL back; None: as SQLite has it."""
-        self._db = sqlite3.connect(path, isolation_level=None)
-        for setting in ("page_size=16384", "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
-            self._db.execute(f"PRAGMA {setting}")
-        if wal_pages is not None:
-            self._db.execute(f"PRAGMA wal_autocheckpoint={wal_pages}")
+        """``wal_pages`` as `connect` takes them."""
+        self._db = connect(path, wal_pages)
         self._db.execute("CREATE TABLE entry (id INTEGER PRIMARY KEY, payload BLOB NOT NULL)")
 
     def singles(self, sizes: Sequence[int]) -> Round:
