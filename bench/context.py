@@ -45,9 +45,9 @@ class Bench:
         return max(least, round(count * self.scale))
 
     @asynccontextmanager
-    async def serving(self, path: Path) -> AsyncGenerator[Served]:
+    async def serving(self, path: Path, workers: int = 1) -> AsyncGenerator[Served]:
         """``turnwire serve`` over the store in a file, with the limits of `bench.served` beside its methods."""
-        async with process("bench.served", str(path)) as served:
+        async with process("bench.served", str(path), str(workers)) as served:
             yield served
 
     @asynccontextmanager

@@ -35,8 +35,10 @@ class Load:
     """The commands of a client process, and what they leave behind for one another."""
 
     def __init__(self, address: str) -> None:
+        self._address = address
         # Without serializers it takes and gives bytes, which its types do not know.
         self._channel: Any = grpc.aio.insecure_channel(address, options=_OPTIONS)
+        self._channels: list[Any] = []  # of the sessions
         self._client = turnwire.Client.connect(address, timeout=None)
         self._sessions: list[str] = []
         self._requests: list[list[bytes]] = []
@@ -48,11 +50,18 @@ class Load:
         named = (self.begin, self.prepare, self.unary, self.stream, self.replay, self.resume, self.tails, self.tailed)
         return {each.__name__: each for each in (*named, self.memory, self.stall, self.go_on)}
 
-    async def begin(self, sessions: list[str]) -> None:
-        """Create the sessions to append to, one for each caller, each with a turn."""
+    async def begin(self, sessions: list[str], *, connections: bool = False) -> None:
+        """Create the sessions to append to, one for each caller, each with a turn.
+
+        ``connections``: each caller comes by a connection of its own, and not all by one.
+        """
         for session in sessions:
             await self._client.append(session, [payloads.turn()], create=True)
         self._sessions = sessions
+        self._channels = [self._channel] * len(sessions)
+        if connections:
+            own = [*_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
+            self._channels = [grpc.aio.insecure_channel(self._address, options=own) for _ in sessions]
 
     async def prepare(self, count: int, batch: int = 1, *, streamed: bool = False, request_ids: bool = True) -> None:
         """Make ``count`` requests of ``batch`` messages for each caller; request ids as `turnwire.Client` has."""
@@ -71,37 +80,40 @@ class Load:
 
     async def unary(self, method: str = _APPEND) -> Mapping[str, Any]:
         """Send what was prepared, each caller one request after another."""
-        call = self._channel.unary_unary(method)
+        calls = [channel.unary_unary(method) for channel in self._channels]
         latencies: list[float] = []
         replies: list[bytes] = []
 
-        async def caller(requests: list[bytes]) -> None:
+        async def caller(call: Any, requests: list[bytes]) -> None:
             clock = time.perf_counter
             for request in requests:
                 begun = clock()
                 replies.append(await call(request))
                 latencies.append(clock() - begun)
 
-        timed = await _timed([partial(caller, each) for each in self._requests])
+        timed = await _timed([partial(caller, *each) for each in zip(calls, self._requests, strict=True)])
         units = len(replies)
         if method == _APPEND:
             units = sum(len(v1.AppendResponse.FromString(each).results) for each in replies)
         return timed | {"units": units, "latencies": latencies, "bytes": len(replies[0])}
 
     async def stream(self) -> Mapping[str, Any]:
-        """Send what was prepared on one stream, callers in turn, without waiting for replies."""
-        sent = [request for together in zip(*self._requests, strict=True) for request in together]
+        """Send what was prepared on a stream for each connection, callers in turn, without waiting for replies."""
+        sent: dict[Any, list[list[bytes]]] = {}
+        for channel, prepared in zip(self._channels, self._requests, strict=True):
+            sent.setdefault(channel, []).append(prepared)
         replies: list[bytes] = []
 
-        async def requests() -> AsyncIterator[bytes]:
-            for request in sent:
-                yield request
+        async def requests(of: list[list[bytes]]) -> AsyncIterator[bytes]:
+            for together in zip(*of, strict=True):
+                for request in together:
+                    yield request
 
-        async def run() -> None:
-            async for reply in self._channel.stream_stream(_STREAM)(requests()):
+        async def run(channel: Any, of: list[list[bytes]]) -> None:
+            async for reply in channel.stream_stream(_STREAM)(requests(of)):
                 replies.append(reply)
 
-        timed = await _timed([run])
+        timed = await _timed([partial(run, *each) for each in sent.items()])
         outcomes = [one for each in replies for one in v1.AppendStreamResponse.FromString(each).outcomes]
         if not all(each.HasField("append") for each in outcomes):
             raise RuntimeError("an append on the stream was refused")

@@ -6,6 +6,8 @@ is started: an echo, which does nothing but take bytes and give bytes, and a str
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from functools import cache
@@ -16,6 +18,7 @@ import grpc
 import grpc.aio
 
 from turnwire import v1
+from turnwire.server import Options, Workers
 
 SERVICE = "turnwire.bench.Limits"
 #: A unary method that answers with so many bytes: ``ECHO + "100"``.
@@ -74,16 +77,25 @@ class _Limits(grpc.GenericRpcHandler):
             yield response
 
 
-def main(path: str) -> None:
-    """Serve the store in a file, as the command line does, and say where as JSON."""
+def add_limits(folder: Path) -> None:
+    """Have every server that this process makes serve the limits too; ``folder``: where `MEMORY` finds its files."""
     make = grpc.aio.server
 
     def with_limits(*args: Any, **kwargs: Any) -> grpc.aio.Server:
         made = make(*args, **kwargs)
-        made.add_generic_rpc_handlers((_Limits(Path(path).parent),))
+        made.add_generic_rpc_handlers((_Limits(folder),))
         return made
 
     grpc.aio.server = with_limits
+
+
+def main(path: str, workers: int = 1) -> None:
+    """Serve the store in a file, as the command line does, and say where as JSON."""
+    if workers > 1:
+        several = Workers(path, workers, options=Options("127.0.0.1:0"), logging=False, module="bench.served_worker")
+        asyncio.run(several.serve_until_signal(lambda: print(json.dumps({"address": several.address}), flush=True)))
+        return
+    add_limits(Path(path).parent)
     from turnwire.cli import main as turnwire
 
     sys.argv = ["turnwire", "--json", "--db", path, "serve", "--port", "0", "--log-format", "none"]
@@ -91,4 +103,4 @@ def main(path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

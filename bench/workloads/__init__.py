@@ -15,6 +15,7 @@ from bench.workloads.rendering import renderings
 from bench.workloads.starting import starting
 from bench.workloads.tails import tails
 from bench.workloads.validation import validation
+from bench.workloads.workers import workers
 
 Workload = Callable[[Bench], Awaitable[list[Result]]]
 
@@ -22,6 +23,7 @@ Workload = Callable[[Bench], Awaitable[list[Result]]]
 WORKLOADS: dict[str, Workload] = {
     "embedded": embedded,
     "appends": appends,
+    "workers": workers,
     "reads": reads,
     "tails": tails,
     "growth": growth,

@@ -18,7 +18,7 @@ from turnwire.cli.output import Line
 from turnwire.cli.usage import Usage
 from turnwire.embedded import MEMORY
 from turnwire.engine import Engine, Limits
-from turnwire.server import ADDRESS, Options, Server, to_stream
+from turnwire.server import ADDRESS, Options, Server, Workers, to_stream
 from turnwire.store.base import Store
 from turnwire.store.memory import MemoryStore
 from turnwire.store.sqlite import SqliteStore
@@ -53,6 +53,14 @@ async def serve(
     socket: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Listen on a unix socket instead.", show_default=False)
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes that share port and file, each with some of the connections; one a processor at most.",
+        ),
+    ] = 1,
     log_format: Annotated[LogForm, typer.Option(help="The request log, on stderr.")] = LogForm.TEXT,
     grace: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long calls get to finish when the server ends.")
@@ -77,6 +85,10 @@ async def serve(
         raise Usage("serve serves a file: give --db and no --server")
     if socket is not None and (host is not None or port is not None):
         raise Usage("--socket excludes --host and --port")
+    if workers > 1 and socket is not None:
+        raise Usage("--workers share a port, and --socket has none")
+    if workers > 1 and call.source.name == MEMORY:
+        raise Usage("--workers share a file, and a store in memory has none")
     if part_bytes >= request_bytes:
         raise Usage("--part-bytes must be less than --request-bytes, or no request could carry such a part")
     if log_format is not LogForm.NONE:
@@ -84,17 +96,22 @@ async def serve(
     address = f"unix:{socket}" if socket is not None else _address(host or _HOST, port)
     limits = Limits(part_bytes=part_bytes, request_bytes=request_bytes, append_entries=append_entries)
     options = Options(address, grace=grace, log_format="json" if log_format is LogForm.JSON else "text")
-    store = await _store(call.source.file(create=True), limits)
-    async with Server(Engine(store, limits=limits), options) as server:
+    path = call.source.file(create=True)
 
-        def ready() -> None:
-            if call.out.json:
-                call.out.object({"address": server.address, "db": call.source.name, "pid": os.getpid()})
-            else:
-                call.out.lines([Line(0, Text(f"listening on {server.address}"))])
-            call.out.flush()
+    def ready(address: str) -> None:
+        if call.out.json:
+            call.out.object({"address": address, "db": call.source.name, "pid": os.getpid()})
+        else:
+            call.out.lines([Line(0, Text(f"listening on {address}"))])
+        call.out.flush()
 
-        await server.serve_until_signal(ready)
+    if workers > 1:
+        logging = log_format is not LogForm.NONE
+        several = Workers(path, workers, limits=limits, options=options, logging=logging)
+        await several.serve_until_signal(lambda: ready(several.address))
+        return
+    async with Server(Engine(await _store(path, limits), limits=limits), options) as server:
+        await server.serve_until_signal(lambda: ready(server.address))
 
 
 async def _store(path: Path, limits: Limits) -> Store:

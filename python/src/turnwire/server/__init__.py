@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from turnwire.server.requestlog import LogFormat, to_stream
 from turnwire.server.server import ADDRESS, Options, Server
+from turnwire.server.workers import Workers
 
-__all__ = ["ADDRESS", "LogFormat", "Options", "Server", "to_stream"]
+__all__ = ["ADDRESS", "LogFormat", "Options", "Server", "Workers", "to_stream"]

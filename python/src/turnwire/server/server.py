@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 import os
-import signal
 import socket
 import stat
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from turnwire.methods import SERVICE
 from turnwire.server.calls import Calls
 from turnwire.server.handlers import handlers
 from turnwire.server.requestlog import LogFormat, RequestLog
+from turnwire.server.signals import heeded
 
 #: Where a server listens unless it is told otherwise: this machine only.
 ADDRESS = "127.0.0.1:7411"
@@ -41,12 +41,14 @@ class Options:
     """How a server runs.
 
     ``address``: ``HOST:PORT`` (port 0: any free one) or ``unix:PATH``. ``grace``: seconds that calls under way get to
-    finish when the server drains. ``log_format``: of the request log.
+    finish when the server drains. ``log_format``: of the request log. ``shared_port``: servers in other processes
+    listen on the same port, and the system gives each connection to one of them; see `Workers`.
     """
 
     address: str = ADDRESS
     grace: float = 10.0
     log_format: LogFormat = "text"
+    shared_port: bool = False
 
 
 class Server:
@@ -70,7 +72,7 @@ class Server:
 
     async def start(self) -> None:
         """Begin to listen. Raises OSError if the address is taken or cannot be used."""
-        server = grpc.aio.server(options=_channel_options(self._engine.limits.request_bytes))
+        server = grpc.aio.server(options=_channel_options(self._engine.limits.request_bytes, self._options.shared_port))
         server.add_generic_rpc_handlers((handlers(self._engine, self._calls),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -104,30 +106,18 @@ class Server:
 
         ``ready`` is called when signals are heeded: whoever is told by it that the server runs can end it.
         """
-        loop = asyncio.get_running_loop()
-        asked = asyncio.Event()
-        hurried = asyncio.Event()
-
-        def on_signal() -> None:
-            (hurried if asked.is_set() else asked).set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, on_signal)
-        try:
+        with heeded() as asked:
             if ready is not None:
                 ready()
-            await asked.wait()
+            await asked.end.wait()
             _logger.info("draining, up to %g s", self._options.grace)
             drain = asyncio.create_task(self.drain())
-            hurry = asyncio.create_task(hurried.wait())
+            hurry = asyncio.create_task(asked.hurry.wait())
             await asyncio.wait({drain, hurry}, return_when=asyncio.FIRST_COMPLETED)
             if not drain.done():
                 await self.drain(0)
             hurry.cancel()
             await drain
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
 
     async def _stop(self, grace: float) -> None:
         await self._health.enter_graceful_shutdown()
@@ -146,14 +136,14 @@ class Server:
         await self.drain()
 
 
-def _channel_options(request_bytes: int) -> list[tuple[str, Any]]:
+def _channel_options(request_bytes: int, shared_port: bool) -> list[tuple[str, Any]]:
     return [
         # gRPC refuses with a bare status, before any handler can say why. So the handlers refuse what is over the limit
         # of a request, and gRPC only what is out of all proportion, so that nobody fills the memory.
         ("grpc.max_receive_message_length", min(request_bytes + _OVER_BYTES, _MOST_BYTES)),
         ("grpc.max_send_message_length", -1),
-        # Two servers on one port would each get some of the connections.
-        ("grpc.so_reuseport", 0),
+        # Two servers on one port each get some of the connections.
+        ("grpc.so_reuseport", int(shared_port)),
         # A tail can be silent for hours: find out when its client is gone, and let clients do the same.
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
@@ -181,10 +171,13 @@ def _listen(server: grpc.aio.Server, address: str) -> int:
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise OSError(
-            errno.EADDRINUSE, f"cannot listen on {address}: it is in use, or no address of this machine"
-        ) from error
+        raise taken(address) from error
     return port
+
+
+def taken(address: str) -> OSError:
+    """What is said of an address that cannot be listened on."""
+    return OSError(errno.EADDRINUSE, f"cannot listen on {address}: it is in use, or no address of this machine")
 
 
 def _refuse_taken_socket(path: str) -> None:

@@ -1,0 +1,193 @@
+"""Several processes that serve one file on one port, so that more than one processor runs Python.
+
+The system gives each connection to one of them (SO_REUSEPORT), for as long as it lasts. What they share is the file:
+they see each other's writes as those of any other process, a tail within 100 ms. One that ends by itself is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from turnwire import errors
+from turnwire.engine import Limits
+from turnwire.server.server import Options, taken
+from turnwire.server.signals import heeded
+from turnwire.store.sqlite import SqliteStore
+
+#: The module that a process runs.
+MODULE: Final = "turnwire.server.worker"
+
+_logger = logging.getLogger("turnwire.server")
+_SOON_S = 5.0  # a process that lives no longer has failed to start
+_TRIES = 3
+_PAUSE_S = 0.2  # before another one is started
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a process is to serve: a store's file, within limits. ``logging``: whether it writes logs to stderr."""
+
+    path: str
+    limits: Limits
+    options: Options
+    logging: bool
+
+    def argument(self) -> str:
+        """As an argument of a command."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def parse(cls, argument: str) -> Self:
+        """What `argument` wrote."""
+        found = json.loads(argument)
+        limits, options = Limits(**found["limits"]), Options(**found["options"])
+        return cls(found["path"], limits, options, found["logging"])
+
+
+class Workers:
+    """``count`` processes with a `Server` each over the store in a file::
+
+        workers = Workers("sessions.db", 4)
+        await workers.serve_until_signal(lambda: print(workers.address, flush=True))
+
+    ``options.address`` is ``HOST:PORT``; a unix socket has one owner. ``logging``: whether they write logs to stderr.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        count: int,
+        *,
+        limits: Limits | None = None,
+        options: Options | None = None,
+        logging: bool = True,
+        module: str = MODULE,
+    ) -> None:
+        self._work = Work(os.fspath(path), limits or Limits(), options or Options(), logging)
+        self._count = count
+        self._module = module
+        self._running: set[Process] = set()
+        self._ending = False
+        #: Where they really listen; set when they do.
+        self.address = self._work.options.address
+
+    async def serve_until_signal(self, ready: Callable[[], object] | None = None) -> None:
+        """Serve until SIGTERM or SIGINT comes, then drain all; a second signal ends the calls under way at once.
+
+        ``ready`` is called when all of them listen. Raises OSError if the address is taken or cannot be used, what
+        `SqliteStore.open` raises, and InternalError if a process ends as soon as it starts, each time.
+        """
+        work = self._work
+        # What is wrong with the file is told here, and once; and nobody has to make it beside others.
+        store = await asyncio.to_thread(SqliteStore.open, work.path, part_bytes=work.limits.part_bytes)
+        await store.close()
+        with heeded() as asked, _reserved(work.options.address) as self.address:
+            options = replace(work.options, address=self.address, shared_port=True)
+            argument = replace(work, options=options).argument()
+            listening = [asyncio.Event() for _ in range(self._count)]
+            keepers = [asyncio.create_task(self._keep(argument, each)) for each in listening]
+            all_listen = asyncio.create_task(_all(listening))
+            end = asyncio.create_task(asked.end.wait())
+            try:
+                await _first(all_listen, end, *keepers)
+                if ready is not None and not end.done():
+                    ready()
+                await _first(end, *keepers)
+            finally:
+                self._ending = True
+                self._terminate()
+                hurry = asyncio.create_task(asked.hurry.wait())
+                ended: asyncio.Future[Any] = asyncio.gather(*keepers, return_exceptions=True)
+                await asyncio.wait({ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
+                if not ended.done():
+                    self._terminate()
+                for each in (all_listen, end, hurry):
+                    each.cancel()
+                await ended
+
+    async def _keep(self, argument: str, listening: asyncio.Event) -> None:
+        """Have one process run, and another when it ends by itself."""
+        failed = 0
+        while not self._ending:
+            begun = time.monotonic()
+            # In a group of its own Ctrl-C does not reach it: the signal would come twice.
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", self._module, argument, stdin=PIPE, stdout=PIPE, start_new_session=True
+            )
+            self._running.add(process)
+            try:
+                if self._ending:
+                    process.terminate()
+                assert process.stdout is not None
+                if await process.stdout.readline():
+                    listening.set()
+                code = await process.wait()
+            finally:
+                self._running.discard(process)
+            if self._ending:
+                return
+            failed = failed + 1 if time.monotonic() - begun < _SOON_S else 0
+            if failed == _TRIES or not listening.is_set():
+                raise errors.InternalError(f"a process of the server ended with {code} as soon as it had started")
+            _logger.warning("process %d ended with %d; another one is started", process.pid, code)
+            await asyncio.sleep(_PAUSE_S)
+
+    def _terminate(self) -> None:
+        for process in self._running:
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+
+
+async def _all(events: list[asyncio.Event]) -> None:
+    for event in events:
+        await event.wait()
+
+
+async def _first(*tasks: asyncio.Task[Any]) -> None:
+    """Wait for the first to end. Raises what it raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+@contextmanager
+def _reserved(address: str) -> Generator[str]:
+    """Keep a port for processes that share it, and say which. Raises OSError if somebody else listens on it."""
+    host, _, port = address.rpartition(":")
+    number = int(port)
+    with ExitStack() as held:
+        try:
+            found = socket.getaddrinfo(host.strip("[]"), number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, _, _, _, where in found:
+                place = (where[0], number, *where[2:])
+                if number:
+                    # Servers of another store could share the port as well, if nobody asked who is there.
+                    with _socket(family) as alone:
+                        alone.bind(place)
+                sharing = held.enter_context(_socket(family))
+                sharing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                sharing.bind(place)
+                number = int(sharing.getsockname()[1])
+        except OSError as error:
+            raise taken(address) from error
+        yield f"{host}:{number}"
+
+
+def _socket(family: int) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    return made
