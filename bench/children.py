@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,9 @@ class Child:
 
 
 @asynccontextmanager
-async def started(module: str, *arguments: str, python: str | Path = sys.executable) -> AsyncGenerator[Child]:
+async def started(
+    module: str, *arguments: str, python: str | Path = sys.executable, environment: Mapping[str, str] = os.environ
+) -> AsyncGenerator[Child]:
     """A process that runs a module of this repository; it ends when the block is left."""
     process = await asyncio.create_subprocess_exec(
         str(python),
@@ -59,7 +61,7 @@ async def started(module: str, *arguments: str, python: str | Path = sys.executa
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=_LONGEST_ANSWER,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "GRPC_VERBOSITY": "NONE"},
+        env={**environment, "PYTHONPATH": str(ROOT), "GRPC_VERBOSITY": "NONE"},
     )
     try:
         yield Child(process)

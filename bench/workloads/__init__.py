@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from bench.context import Bench
 from bench.results import Result
 from bench.workloads.appends import appends
+from bench.workloads.disks import disks
 from bench.workloads.embedded import embedded
 from bench.workloads.growth import growth
 from bench.workloads.imports import imports
@@ -22,6 +23,7 @@ Workload = Callable[[Bench], Awaitable[list[Result]]]
 #: All workloads by the names that ``--only`` takes, in the order in which they run.
 WORKLOADS: dict[str, Workload] = {
     "embedded": embedded,
+    "disks": disks,
     "appends": appends,
     "workers": workers,
     "reads": reads,
