@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -30,9 +29,8 @@ from turnwire.store.sqlite import SqliteStore
 MODULE: Final = "turnwire.server.worker"
 
 _logger = logging.getLogger("turnwire.server")
-_SOON_S = 5.0  # a process that lives no longer has failed to start
-_TRIES = 3
-_PAUSE_S = 0.2  # before another one is started
+_TRIES = 3  # of a process to come to listen, where no other does
+_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # before another one is started
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +77,7 @@ class Workers:
         self._count = count
         self._module = module
         self._running: set[Process] = set()
+        self._listening: set[Process] = set()
         self._ending = False
         #: Where they really listen; set when they do.
         self.address = self._work.options.address
@@ -87,7 +86,8 @@ class Workers:
         """Serve until SIGTERM or SIGINT comes, then drain all; a second signal ends the calls under way at once.
 
         ``ready`` is called when all of them listen. Raises OSError if the address is taken or cannot be used, what
-        `SqliteStore.open` raises, and InternalError if a process ends as soon as it starts, each time.
+        `SqliteStore.open` raises, and InternalError if one of the first processes ends before it listens, or all have
+        ended and none comes to listen again.
         """
         work = self._work
         # What is wrong with the file is told here, and once; and nobody has to make it beside others.
@@ -121,7 +121,6 @@ class Workers:
         """Have one process run, and another when it ends by itself."""
         failed = 0
         while not self._ending:
-            begun = time.monotonic()
             # In a group of its own Ctrl-C does not reach it: the signal would come twice.
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", self._module, argument, stdin=PIPE, stdout=PIPE, start_new_session=True
@@ -131,18 +130,21 @@ class Workers:
                 if self._ending:
                     process.terminate()
                 assert process.stdout is not None
+                failed += 1
                 if await process.stdout.readline():
+                    self._listening.add(process)
                     listening.set()
+                    failed = 0
                 code = await process.wait()
             finally:
                 self._running.discard(process)
+                self._listening.discard(process)
             if self._ending:
                 return
-            failed = failed + 1 if time.monotonic() - begun < _SOON_S else 0
-            if failed == _TRIES or not listening.is_set():
-                raise errors.InternalError(f"a process of the server ended with {code} as soon as it had started")
+            if not listening.is_set() or (failed >= _TRIES and not self._listening):
+                raise errors.InternalError(f"a process of the server ended with {code} before it listened")
             _logger.warning("process %d ended with %d; another one is started", process.pid, code)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(min(_PAUSE_S * 2**failed, _LONGEST_PAUSE_S))
 
     def _terminate(self) -> None:
         for process in self._running:
