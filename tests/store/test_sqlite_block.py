@@ -17,6 +17,7 @@ from tests.builders import (
     assistant,
     delta,
     fork,
+    get_message,
     opened,
     properties,
     put,
@@ -34,7 +35,7 @@ from tests.store.test_reads import Choices, Stores, check_forks, check_reads, ch
 from turnwire import errors, v1
 from turnwire.engine import Engine
 from turnwire.log import frames
-from turnwire.store import sqlite_block, sqlite_tail
+from turnwire.store import sqlite_block, sqlite_tail, sqlite_view
 from turnwire.store.memory import MemoryStore
 from turnwire.store.sqlite import SqliteStore
 
@@ -252,6 +253,7 @@ async def responses(engine: Engine, revision: int) -> list[bytes]:
     most=st.sampled_from([1, 5, 20, 64]),
     fewest=st.sampled_from([1, 2, 5]),
     page=st.sampled_from([300, 2000, 16_200]),
+    small=st.sampled_from([60, 90, 1000]),
     frame=st.sampled_from([150, 1000, 1_000_000]),
     at=st.integers(1, 100),
     later=st.lists(choices, max_size=6),
@@ -261,6 +263,7 @@ def test_every_read_over_blocks_is_the_fold(
     most: int,
     fewest: int,
     page: int,
+    small: int,
     frame: int,
     at: int,
     later: list[Choices],
@@ -272,6 +275,8 @@ def test_every_read_over_blocks_is_the_fold(
             patch.setattr(sqlite_tail, "MOST_ENTRIES", most)
             patch.setattr(sqlite_block, "FEWEST", fewest)
             patch.setattr(sqlite_block, "MOST_BYTES", page)
+            for module in (sqlite_block, sqlite_tail, sqlite_view):
+                patch.setattr(module, "SMALL_BYTES", small)
             patch.setattr(frames, "_FULL", frame)
             stores = Stores([Engine(MemoryStore()), Engine(SqliteStore.open(Path(directory, "t.db")))])
             memory, blocks = stores.engines
@@ -360,4 +365,40 @@ async def test_puts_into_one_message_unpack_no_stretch_each(sqlite: Engine, monk
     assert (await replay(sqlite, "s")).shape == {
         "u": [*(f"p{at}" for at in range(900)), *(f"q{at}" for at in range(900))]
     }
+    await sqlite.close()
+
+
+async def test_a_part_before_one_that_is_packed_behind_its_header(sqlite: Engine) -> None:
+    """The large message has a row of its own with its part in it; small parts before that may go into stretches."""
+    await opened(
+        sqlite,
+        "s",
+        user("big", text("p", "x" * 1500)),
+        put("big", text("q", "q"), before="p"),
+        *(put("big", text(f"q{at}", "q"), before="p") for at in range(9)),
+        *(user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)),
+    )
+    parts = ["q", *(f"q{at}" for at in range(9)), "p"]
+    behind = {f"u{at}": [f"u{at}.p"] for at in range(9)}
+    found = await replay(sqlite, "s")
+    assert found.shape == {"big": parts} | behind
+    assert "parts" not in found.kinds, "one frame for a message, so in order"
+    assert (await get_message(sqlite, "s", "big")).shape == {"big": parts}
+    assert (await replay(sqlite, "s", range=v1.MessageRange(to_id="big"))).shape == {"big": parts}
+    await append(sqlite, "s", delta("p", 1500, "more"), put("big", text("end", "end")))
+    await append(sqlite, "s", remove_part("p"))
+    assert (await replay(sqlite, "s")).shape == {"big": [*parts[:-1], "end"]} | behind
+    await sqlite.close()
+
+
+async def test_small_parts_come_between_packed_ones_later(sqlite: Engine) -> None:
+    """The last row of the index is then not the one with the last position."""
+    await opened(sqlite, "s", user("big", text("p", "x" * 1500)))
+    small = [user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)]
+    for entries in ([put("big", text("q", "q"), before="p")], [put("big", text("z", "z"), before="p"), *small]):
+        assert (await replay(sqlite, "s")).shape["big"][-1] == "p"  # which has the index written
+        await append(sqlite, "s", *entries)
+    assert (await replay(sqlite, "s")).shape["big"] == ["q", "z", "p"]
+    assert (await get_message(sqlite, "s", "big")).shape == {"big": ["q", "z", "p"]}
+    assert (await replay(sqlite, "s", range=v1.MessageRange(to_id="big"))).shape == {"big": ["q", "z", "p"]}
     await sqlite.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from turnwire import v1
@@ -153,7 +153,7 @@ def _apply_nodes(
         if header is None or header.born != header.revision or change.ended:
             _unpack(db, rows, key, place, slots)
         if header is not None and header.born == header.revision and (place, HEADER_SLOT) in own:
-            parts = [own[place, slot] for slot in sorted(slots) if slot and (place, slot) in own]
+            parts = _before_stretches(own, place, slots)
             run, count = pack_run(header, parts)
             if run is not None:
                 runs[place] = run
@@ -169,6 +169,18 @@ def _apply_nodes(
     written += ((key, *_node(node), None if slot else runs.get(place)) for (place, slot), node in own.items())
     written += (row for put in change.puts for row in _nodes_of(key, put))
     _write_nodes(db, written)
+
+
+def _before_stretches(own: Mapping[_Position, Node], place: bytes, slots: Iterable[bytes]) -> list[Node]:
+    """The parts of a message before the first that a stretch has: who looks for one behind that finds the stretch."""
+    found: list[Node] = []
+    for slot in sorted(slots):
+        node = own.get((place, slot))
+        if node is None:
+            break
+        if slot != HEADER_SLOT:
+            found.append(node)
+    return found
 
 
 def _nodes_of(key: int, put: Put) -> list[tuple[Any, ...]]:

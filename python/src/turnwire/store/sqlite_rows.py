@@ -353,7 +353,10 @@ class Rows:
         if row is None:
             return None
         found = _expanded(row)[-1]
-        return found.place, found.slot
+        if row[1] == HEADER_SLOT:
+            return found.place, found.slot
+        # Parts that are packed behind the header may lie behind the last row.
+        return found.place, max([found.slot, *(part.slot for part in self.run(key, found.place))])
 
     def message_nodes(self, key: int, place: bytes) -> list[Node]:
         rows = self._execute(
