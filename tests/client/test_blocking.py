@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import queue
 import subprocess
 import sys
 import threading
@@ -121,6 +122,26 @@ def test_append_stream_takes_an_iterator_that_calls_back(tw: Blocking) -> None:
 
     outcomes = list(tw.append_stream(requests()))
     assert [type(each) for each in outcomes] == [v1.AppendResponse, v1.AppendResponse, errors.SessionNotFound]
+
+
+def test_requests_that_never_come_hold_up_no_closing(tmp_path: Path) -> None:
+    """A queue is read in a thread, which nobody can end; it ends with the next request, or with the program."""
+    given: queue.SimpleQueue[v1.AppendRequest] = queue.SimpleQueue()
+    given.put(turnwire.append_request("ses_1", [turn()], create=True))
+
+    def run() -> None:
+        with blocking.open(tmp_path / "turnwire.db") as tw:
+            outcomes = tw.append_stream(iter(given.get, None))
+            assert isinstance(next(outcomes), v1.AppendResponse)
+            outcomes.close()
+
+    running = threading.Thread(target=run, daemon=True)
+    running.start()
+    running.join(10)
+    assert not running.is_alive()
+    given.put(turnwire.append_request("ses_1", [user("msg_1", "x")]))
+    with blocking.open(tmp_path / "turnwire.db") as tw:
+        assert tw.get_session("ses_1").head.revision == 2
 
 
 def test_many_threads(tw: Blocking) -> None:

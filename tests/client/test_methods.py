@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import pytest
 
 import turnwire
-from tests.client.flow import assistant, text, turn, user
+from tests.client.flow import MODEL, assistant, text, turn, user
 from turnwire import errors, v1
 from turnwire.calls import KEEP, Service
+
+T = TypeVar("T")
 
 
 async def opened(tw: Service, session_id: str = "ses_1") -> v1.AppendResponse:
@@ -255,6 +258,35 @@ async def test_append_stream(tw: Service) -> None:
     assert [each.id for each in history.messages] == [f"msg_{n}" for n in range(0, 30, 3)] + ["msg_last"]
     plain = [outcome async for outcome in tw.append_stream([turnwire.append_request("ses_1", [user("msg_p", "x")])])]
     assert isinstance(plain[0], v1.AppendResponse)
+
+
+async def into(items: list[T], found: AsyncIterator[T]) -> None:
+    """Put what is found into a list, one by one, so that what comes before an error is there."""
+    async for each in found:
+        items.append(each)
+
+
+async def test_what_an_iterator_of_requests_raises_reaches_the_caller(tw: Service) -> None:
+    """Behind the outcomes of what it gave before, and never as if the caller had been cancelled."""
+
+    async def requests() -> AsyncIterator[v1.AppendRequest]:
+        yield turnwire.append_request("ses_1", [turn()], create=True)
+        yield turnwire.append_request("ses_1", [user("msg_1", "x")])
+        raise KeyError("of the caller")
+
+    outcomes: list[v1.AppendResponse | errors.TurnwireError] = []
+    with pytest.raises(KeyError, match="of the caller"):
+        await into(outcomes, tw.append_stream(requests()))
+    assert [each.head.revision for each in outcomes if isinstance(each, v1.AppendResponse)] == [2, 3]
+
+    async def messages() -> AsyncIterator[v1.ModelRef]:
+        yield MODEL
+        raise KeyError("of the caller")
+
+    findings: list[list[v1.Finding]] = []
+    with pytest.raises(KeyError, match="of the caller"):
+        await into(findings, tw.validate_messages(messages()))
+    assert findings == [[]]
 
 
 async def test_get_message(tw: Service) -> None:

@@ -22,10 +22,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import contextvars
 import inspect
 import os
+import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from turnwire import embedded, handle
@@ -207,9 +211,42 @@ async def _next(items: AsyncIterator[Any]) -> Any:
 
 
 async def _in_thread(items: Iterator[Any]) -> AsyncIterator[Any]:
-    """The items of an iterator that may block, or call blocking methods itself."""
-    while (item := await asyncio.to_thread(next, items, _END)) is not _END:
-        yield item
+    """The items of an iterator that may block, or call blocking methods itself.
+
+    The thread is its own: one that blocks for ever, on a queue say, must hold up neither closing nor the program's end.
+    """
+    loop = asyncio.get_running_loop()
+    wanted: queue.SimpleQueue[asyncio.Future[Any] | None] = queue.SimpleQueue()
+    context = contextvars.copy_context()
+
+    def serve() -> None:
+        while (future := wanted.get()) is not None:
+            try:
+                settle = partial(_settle, future, context.run(next, items, _END), None)
+            except BaseException as error:
+                settle = partial(_settle, future, None, error)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle)
+
+    threading.Thread(target=serve, name="turnwire.blocking.items", daemon=True).start()
+    try:
+        while True:
+            future: asyncio.Future[Any] = loop.create_future()
+            wanted.put(future)
+            if (item := await future) is _END:
+                return
+            yield item
+    finally:
+        wanted.put(None)
+
+
+def _settle(future: asyncio.Future[Any], item: Any, error: BaseException | None) -> None:
+    if future.done():  # nobody waits any more
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(item)
 
 
 Service = _face(service.Service)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterable
 from importlib import resources
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import grpc
 import grpc.aio
@@ -17,6 +17,8 @@ from turnwire.calls.service import Service
 from turnwire.calls.sizes import largest_part
 from turnwire.calls.transport import Response, read
 from turnwire.methods import METHODS
+
+M = TypeVar("M", bound=Message)
 
 #: What grpc.aio says when a request could not be sent since the call has ended; the call's own status is lost then.
 _BROKEN = "Internal error from Core"
@@ -110,8 +112,10 @@ class GrpcTransport:
     async def append_stream(
         self, requests: AsyncIterable[v1.AppendRequest], *, timeout: float | None
     ) -> AsyncGenerator[v1.AppendResponse | errors.TurnwireError, None]:
+        given = _Given(requests)
+
         async def wrapped() -> AsyncGenerator[v1.AppendStreamRequest, None]:
-            async for request in requests:
+            async for request in given.all():
                 yield v1.AppendStreamRequest(append=request)
 
         call = self._channel().stream_stream(
@@ -126,6 +130,7 @@ class GrpcTransport:
                         yield each.append
                     else:
                         yield status.from_status(Status.FromString(each.refusal.status))
+            given.end()
         except grpc.aio.AioRpcError as error:
             raise _failure(error, None) from None
         finally:
@@ -134,12 +139,14 @@ class GrpcTransport:
     async def exchange(
         self, method: str, requests: AsyncIterable[Message], response: type[Response], *, timeout: float | None
     ) -> AsyncGenerator[Response, None]:
+        given = _Given(requests)
         call = self._channel().stream_stream(
             METHODS[method].path, request_serializer=_bytes, response_deserializer=bytes
-        )(aiter(requests), timeout=timeout)
+        )(given.all(), timeout=timeout)
         try:
             async for each in call:
                 yield read(response, each)
+            given.end()
         except grpc.aio.AioRpcError as error:
             raise _failure(error, None) from None
         finally:
@@ -165,6 +172,31 @@ class GrpcTransport:
             }
             self._made = grpc.aio.insecure_channel(self._target, options=[*(own | dict(self._options)).items()])
         return self._made
+
+
+class _Given(Generic[M]):
+    """The requests that a caller gives for a stream.
+
+    gRPC keeps what their iterator raises to itself, and cancels the call. So they end there instead, those before are
+    answered, and then the caller gets it.
+    """
+
+    def __init__(self, requests: AsyncIterable[M]) -> None:
+        self._requests = requests
+        self._failure: Exception | None = None
+
+    async def all(self) -> AsyncGenerator[M, None]:
+        """The requests, up to the failure if there is one."""
+        try:
+            async for request in self._requests:
+                yield request
+        except Exception as error:
+            self._failure = error
+
+    def end(self) -> None:
+        """Raise what the iterator has raised."""
+        if self._failure is not None:
+            raise self._failure
 
 
 def _bytes(request: Message) -> bytes:
