@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,10 @@ def connections(pid: int, port: int) -> int:
     rows = [line.split() for table in tables for line in table.splitlines()[1:]]
     established = {row[9] for row in rows if int(row[1].split(":")[1], 16) == port and row[3] == "01"}
     links: list[str] = []
-    for each in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            links.append(os.readlink(each))
-        except FileNotFoundError:
-            continue
+    with suppress(FileNotFoundError):  # it has ended
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                links.append(os.readlink(each))
     return sum(link.removeprefix("socket:[").removesuffix("]") in established for link in links)
 
 
@@ -169,6 +168,17 @@ async def test_one_signal_drains_all(tmp_path: Path, number: signal.Signals) -> 
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
 
 
+async def test_a_second_signal_ends_one_that_heeds_none(tmp_path: Path) -> None:
+    with serving(tmp_path / "a.db", "--port", "0", "--log-format", "none") as (_, server):
+        stopped, other = below(server.pid)
+        os.kill(stopped, signal.SIGSTOP)
+        server.send_signal(signal.SIGTERM)
+        until(lambda: not running(other))
+        server.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(server.wait, WAIT_S) == 0
+        assert not running(stopped)
+
+
 def test_they_end_when_the_one_that_started_them_is_killed(tmp_path: Path) -> None:
     with serving(tmp_path / "a.db", "--port", "0") as (_, server):
         workers = below(server.pid)
@@ -205,6 +215,49 @@ def test_a_port_is_shared_with_nobody_else(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         said = refused("--db", other, "serve", "--port", port, "--workers", "2")
         assert f"cannot listen on 127.0.0.1:{port}: it is in use" in said
+
+
+def test_of_two_that_start_at_once_on_one_port_one_is_refused(tmp_path: Path) -> None:
+    """Else a client would reach the one's store or the other's, by chance."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    serve = ["serve", "--port", port, "--workers", "2", "--log-format", "none"]
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "turnwire", "--db", str(tmp_path / name), *serve],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a.db", "b.db")
+    ]
+    try:
+        lines = [each.stdout.readline() for each in servers if each.stdout is not None]
+        assert sorted(lines) == ["", f"listening on 127.0.0.1:{port}\n"]
+        refused = servers[lines.index("")]
+        assert refused.wait(WAIT_S) == 2
+        assert refused.stderr is not None
+        assert f"cannot listen on 127.0.0.1:{port}: it is in use" in refused.stderr.read()
+    finally:
+        for each in servers:
+            each.kill()
+            each.communicate()
+
+
+def test_no_module_is_taken_from_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "grpc.py").write_text("raise SystemExit('of the working directory')")
+    arguments = ["--db", str(tmp_path / "a.db"), "serve", "--port", "0", "--workers", "2", "--log-format", "none"]
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "turnwire", *arguments],  # which is how the program turnwire starts
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline().startswith("listening on ")
+        server.terminate()
+        assert server.wait(WAIT_S) == 0
 
 
 def test_what_cannot_be_shared_is_refused(tmp_path: Path) -> None:

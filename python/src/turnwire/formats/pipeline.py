@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from turnwire import faults
+from turnwire import faults, ownprocess
 from turnwire.formats import gone, worker
 from turnwire.formats.base import EVERYTHING, Importer, SessionImport, Source, Wanted
 from turnwire.formats.gone import Store
@@ -128,7 +128,11 @@ async def _from_process(
 ) -> AsyncGenerator[SessionImport, None]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", worker.__name__, stdin=pipe, stdout=pipe, limit=_LONGEST_LINE
+        *ownprocess.command(worker.__name__),
+        stdin=pipe,
+        stdout=pipe,
+        env=ownprocess.environment(),
+        limit=_LONGEST_LINE,
     )
     assert process.stdin is not None
     assert process.stdout is not None

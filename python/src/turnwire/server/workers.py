@@ -1,25 +1,25 @@
 """Several processes that serve one file on one port, so that more than one processor runs Python.
 
 The system gives each connection to one of them (SO_REUSEPORT), for as long as it lasts. What they share is the file:
-they see each other's writes as those of any other process, a tail within 100 ms. One that ends by itself is replaced.
+they see each other's writes as those of any other process, a tail at its next look. One that ends is replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
 import signal
 import socket
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
-from turnwire import errors
+from turnwire import errors, ownprocess
 from turnwire.engine import Limits
 from turnwire.server.server import Options, taken
 from turnwire.server.signals import heeded
@@ -31,6 +31,8 @@ MODULE: Final = "turnwire.server.worker"
 _logger = logging.getLogger("turnwire.server")
 _TRIES = 3  # of a process to come to listen, where no other does
 _PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # before another one is started
+_HURRY_S = 5.0  # after a second signal, until one that heeds none is killed
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,14 @@ class Workers:
                 await _first(end, *keepers)
             finally:
                 self._ending = True
-                self._terminate()
+                self._signal(signal.SIGTERM)
                 hurry = asyncio.create_task(asked.hurry.wait())
                 ended: asyncio.Future[Any] = asyncio.gather(*keepers, return_exceptions=True)
                 await asyncio.wait({ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
                 if not ended.done():
-                    self._terminate()
+                    self._signal(signal.SIGTERM)
+                    await asyncio.wait({ended}, timeout=_HURRY_S)
+                    self._signal(signal.SIGKILL)
                 for each in (all_listen, end, hurry):
                     each.cancel()
                 await ended
@@ -123,7 +127,12 @@ class Workers:
         while not self._ending:
             # In a group of its own Ctrl-C does not reach it: the signal would come twice.
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", self._module, argument, stdin=PIPE, stdout=PIPE, start_new_session=True
+                *ownprocess.command(self._module),
+                argument,
+                stdin=PIPE,
+                stdout=PIPE,
+                env=ownprocess.environment(),
+                start_new_session=True,
             )
             self._running.add(process)
             try:
@@ -146,10 +155,10 @@ class Workers:
             _logger.warning("process %d ended with %d; another one is started", process.pid, code)
             await asyncio.sleep(min(_PAUSE_S * 2**failed, _LONGEST_PAUSE_S))
 
-    def _terminate(self) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         for process in self._running:
             if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(number)
 
 
 async def _all(events: list[asyncio.Event]) -> None:
@@ -166,30 +175,54 @@ async def _first(*tasks: asyncio.Task[Any]) -> None:
 
 @contextmanager
 def _reserved(address: str) -> Generator[str]:
-    """Keep a port for processes that share it, and say which. Raises OSError if somebody else listens on it."""
+    """Keep a port for processes that share it, and say which. Raises OSError if somebody else has it."""
     host, _, port = address.rpartition(":")
     number = int(port)
     with ExitStack() as held:
+        kept = False
         try:
             found = socket.getaddrinfo(host.strip("[]"), number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             for family, _, _, _, where in found:
-                place = (where[0], number, *where[2:])
-                if number:
-                    # Servers of another store could share the port as well, if nobody asked who is there.
-                    with _socket(family) as alone:
-                        alone.bind(place)
-                sharing = held.enter_context(_socket(family))
-                sharing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                sharing.bind(place)
-                number = int(sharing.getsockname()[1])
+                try:
+                    sharing = held.enter_context(_share(family, (where[0], number, *where[2:])))
+                except OSError as error:
+                    # Of the addresses of a name this machine may lack some, as it does without IPv6.
+                    if error.errno not in _NOT_HERE:
+                        raise
+                else:
+                    kept = True
+                    number = int(sharing.getsockname()[1])
+            if not kept:
+                raise OSError(errno.EADDRNOTAVAIL, "no address of this machine")
         except OSError as error:
             raise taken(address) from error
         yield f"{host}:{number}"
 
 
-def _socket(family: int) -> socket.socket:
+def _share(family: int, place: tuple[Any, ...]) -> socket.socket:
+    """A socket that has a place together with whoever wants to share it. Raises OSError if somebody has it already."""
+    if place[1]:
+        # Servers of another store could share the port as well, if nobody asked who is there.
+        _bound(family, place, socket.SO_REUSEADDR).close()
+    try:
+        # Without SO_REUSEADDR, so that whoever asks as above is refused even while nobody listens here yet.
+        return _bound(family, place, socket.SO_REUSEPORT)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        # Connections of a server that has just ended are left.
+        return _bound(family, place, socket.SO_REUSEPORT, socket.SO_REUSEADDR)
+
+
+def _bound(family: int, place: tuple[Any, ...], *options: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if family == socket.AF_INET6:
-        made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        for option in options:
+            made.setsockopt(socket.SOL_SOCKET, option, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(place)
+    except BaseException:
+        made.close()
+        raise
     return made
