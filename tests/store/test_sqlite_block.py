@@ -348,6 +348,47 @@ async def test_parts_that_were_between_the_pieces_of_a_put_are_there_at_an_older
     await sqlite.close()
 
 
+async def test_small_parts_between_those_that_are_packed_behind_a_header(sqlite: Engine) -> None:
+    """The block has parts that lie before one of a large put: that one is still found, read and changed."""
+    await opened(sqlite)
+    put_whole = await append(sqlite, "s", user("m", text("p", "x" * 2000)))
+    await append(sqlite, "s", *(put("m", text(f"q{at}", "q"), before="p") for at in range(9)))
+    await append(sqlite, "s", *(user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)))
+    parts = [*(f"q{at}" for at in range(9)), "p"]
+    assert (await get_message(sqlite, "s", "m")).shape == {"m": parts}
+    assert (await replay(sqlite, "s", range=v1.MessageRange(to_id="m"))).shape == {"m": parts}
+    for index in range(10):
+        revision = put_whole.head.revision + index
+        assert (await replay(sqlite, "s", revision)).shape == {"m": [*parts[:index], "p"]}
+    await append(sqlite, "s", delta("p", 2000, "more"), put("m", text("last")))
+    assert (await get_message(sqlite, "s", "m")).shape == {"m": [*parts, "last"]}
+    await append(sqlite, "s", remove_part("p"))
+    assert (await get_message(sqlite, "s", "m")).shape == {"m": [*parts[:-1], "last"]}
+    await sqlite.close()
+
+
+async def test_a_page_that_ends_between_those_that_are_packed_behind_a_header(sqlite: Engine) -> None:
+    nearly = text("p", "x" * (frames.FRAME_BYTES - 600))
+    small = [user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)]
+    await opened(sqlite, "s", user("m", nearly, text("r")), put("m", text("q", "q" * 900), before="r"), *small)
+    history = await replay(sqlite, "s")
+    assert history.shape["m"] == ["p", "q", "r"]
+    assert history.kinds[:3] == ["turn", "user", "parts"]
+    await sqlite.close()
+
+
+async def test_parts_that_come_later_between_those_that_are_packed_behind_the_last_header(sqlite: Engine) -> None:
+    await opened(sqlite, "s", user("m", text("p", "x" * 2000)))
+    assert (await replay(sqlite, "s")).shape == {"m": ["p"]}
+    await append(sqlite, "s", put("m", text("q"), before="p"))
+    assert (await replay(sqlite, "s")).shape == {"m": ["q", "p"]}
+    small = [user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)]
+    await append(sqlite, "s", put("m", text("r"), before="p"), *small)
+    others = {f"u{at}": [f"u{at}.p"] for at in range(9)}
+    assert (await replay(sqlite, "s")).shape == {"m": ["q", "r", "p"], **others}
+    await sqlite.close()
+
+
 async def test_puts_into_one_message_unpack_no_stretch_each(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted: a stretch of hundreds of parts was unpacked twice for each part that was put behind it."""
     unpacked = 0
@@ -365,40 +406,4 @@ async def test_puts_into_one_message_unpack_no_stretch_each(sqlite: Engine, monk
     assert (await replay(sqlite, "s")).shape == {
         "u": [*(f"p{at}" for at in range(900)), *(f"q{at}" for at in range(900))]
     }
-    await sqlite.close()
-
-
-async def test_a_part_before_one_that_is_packed_behind_its_header(sqlite: Engine) -> None:
-    """The large message has a row of its own with its part in it; small parts before that may go into stretches."""
-    await opened(
-        sqlite,
-        "s",
-        user("big", text("p", "x" * 1500)),
-        put("big", text("q", "q"), before="p"),
-        *(put("big", text(f"q{at}", "q"), before="p") for at in range(9)),
-        *(user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)),
-    )
-    parts = ["q", *(f"q{at}" for at in range(9)), "p"]
-    behind = {f"u{at}": [f"u{at}.p"] for at in range(9)}
-    found = await replay(sqlite, "s")
-    assert found.shape == {"big": parts} | behind
-    assert "parts" not in found.kinds, "one frame for a message, so in order"
-    assert (await get_message(sqlite, "s", "big")).shape == {"big": parts}
-    assert (await replay(sqlite, "s", range=v1.MessageRange(to_id="big"))).shape == {"big": parts}
-    await append(sqlite, "s", delta("p", 1500, "more"), put("big", text("end", "end")))
-    await append(sqlite, "s", remove_part("p"))
-    assert (await replay(sqlite, "s")).shape == {"big": [*parts[:-1], "end"]} | behind
-    await sqlite.close()
-
-
-async def test_small_parts_come_between_packed_ones_later(sqlite: Engine) -> None:
-    """The last row of the index is then not the one with the last position."""
-    await opened(sqlite, "s", user("big", text("p", "x" * 1500)))
-    small = [user(f"u{at}", text(f"u{at}.p", "small")) for at in range(9)]
-    for entries in ([put("big", text("q", "q"), before="p")], [put("big", text("z", "z"), before="p"), *small]):
-        assert (await replay(sqlite, "s")).shape["big"][-1] == "p"  # which has the index written
-        await append(sqlite, "s", *entries)
-    assert (await replay(sqlite, "s")).shape["big"] == ["q", "z", "p"]
-    assert (await get_message(sqlite, "s", "big")).shape == {"big": ["q", "z", "p"]}
-    assert (await replay(sqlite, "s", range=v1.MessageRange(to_id="big"))).shape == {"big": ["q", "z", "p"]}
     await sqlite.close()
