@@ -19,6 +19,7 @@ from tests.builders import (
     fork,
     get_message,
     opened,
+    parsed,
     properties,
     put,
     read,
@@ -226,6 +227,38 @@ async def test_a_row_of_the_index_is_damaged(path: Path) -> None:
         assert len(await read(engine, "bad")) == 102
         assert (await replay(engine, "good")).ids == [f"a{at}" for at in range(20)]
         await engine.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE node SET mark = mark + 6 WHERE slot = x'' AND mark > 0",
+        "UPDATE node SET mark = 62 WHERE mark = -1",
+        "UPDATE node SET run = x'06ff' WHERE slot = x'' AND mark > 0",
+        "UPDATE node SET run = zeroblob(400) WHERE slot = x'' AND mark > 0",
+        "DELETE FROM node WHERE slot = x''",
+    ],
+    ids=["a header of no kind", "a stretch that is none", "a run that breaks off", "a run too long", "no header"],
+)
+async def test_a_row_of_the_index_that_makes_no_message(path: Path, statement: str) -> None:
+    """It is no fault of the program, and nothing that belongs to no message is sent or left out."""
+    engine = Engine(SqliteStore.open(path))
+    await opened(engine)
+    await append(engine, "s", assistant("a", text("p", "x" * 2000)), put("a", text("q", "x" * 2000)))
+    await append(engine, "s", *put_part_by_part(0, 10))
+    await engine.close()
+    db = sqlite3.connect(path)
+    db.execute(statement)
+    db.commit()
+    db.close()
+    engine = Engine(SqliteStore.open(path))
+    with refused(errors.CorruptData):
+        await replay(engine, "s")
+    with refused(errors.CorruptData):
+        request = v1.MutatePromptRequest(session_id="s", turn_id="t", dry_run=True)
+        await parsed(v1.MutatePromptResponse, engine.mutate_prompt(CALLER, request))
+    assert (await engine.verify_session(CALLER, v1.VerifySessionRequest(session_id="s"))).sound, "the log is"
+    await engine.close()
 
 
 @pytest.mark.parametrize("wrong", ["start = -5", "length = -1", "length = 1000000", f"start = {2**40}"])

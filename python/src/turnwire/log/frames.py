@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from turnwire import v1
+from turnwire import errors, v1
 from turnwire.log import deltas, prepare, reverts, wire
 from turnwire.store.base import HEADER_SLOT, SUMMARY_SLOT, TURN, RevertSpan, Snapshot, Stretch, Version
 
@@ -87,7 +87,7 @@ class Frames:
             turns.add(turn)
             out.add(_framed(_NUMBER["turn"], snapshot.entry(turn).payload))
         out.add(closed)
-        out.begin(_ROLE_NUMBER[kind])
+        out.begin(_role(kind))
         out.add(last)
         return kind, last
 
@@ -116,7 +116,7 @@ class Frames:
                     if out.size >= _FULL:
                         return (place, slot), message
                 message = (kind, stored)
-                out.begin(_ROLE_NUMBER[kind])
+                out.begin(_role(kind))
                 out.add(stored)
             elif slot != SUMMARY_SLOT:
                 if not out.number:
@@ -172,8 +172,19 @@ def head(message: v1.Head) -> bytes:
 
 
 def parse_header(kind: int, stored: bytes) -> v1.User | v1.Assistant:
-    """The header of a message, without parts."""
-    return v1.User.FromString(stored) if kind == prepare.USER else v1.Assistant.FromString(stored)
+    """The header of a message, without parts. Raises ``CorruptData``."""
+    return v1.User.FromString(stored) if _role(kind) == _NUMBER["user"] else v1.Assistant.FromString(stored)
+
+
+def _role(kind: int) -> int:
+    """The number of the frame for a message of a kind, which a damaged index may not have, or have no message at all.
+
+    Raises ``CorruptData``.
+    """
+    number = _ROLE_NUMBER.get(kind)
+    if number is None:
+        raise errors.CorruptData("a row of the index is damaged or missing")
+    return number
 
 
 def late_turn(snapshot: Snapshot, kind: int, header: bytes, revision: int) -> int | str:

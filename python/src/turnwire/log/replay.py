@@ -55,6 +55,8 @@ async def messages(
                 if header is not None:
                     yield header, parts
                 header, parts = parse_header(kind, stored), []
+            elif header is None:
+                raise errors.CorruptData("a row of the index is damaged or missing")
             elif slot != SUMMARY_SLOT:
                 parts.append(stored)
     if header is not None:

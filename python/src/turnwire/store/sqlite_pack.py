@@ -11,7 +11,7 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 
-from turnwire import ids
+from turnwire import errors, ids
 from turnwire.log import wire
 from turnwire.store.base import MESSAGE, PART, PROMPT, TURN, Node, Put
 
@@ -152,7 +152,14 @@ def pack_put(put: Put) -> tuple[bytes | None, int]:
 
 
 def unpack_run(header: Node, packed: bytes) -> list[Node]:
-    """The parts that are packed behind a header."""
+    """The parts that are packed behind a header. Raises ``CorruptData``."""
+    try:
+        return _unpacked(header, packed)
+    except (IndexError, TypeError, ValueError) as error:
+        raise errors.CorruptData("a row of the index is damaged", revision=header.revision) from error
+
+
+def _unpacked(header: Node, packed: bytes) -> list[Node]:
     found: list[Node] = []
     place, revision = header.place, header.revision
     end = header.offset + header.length
