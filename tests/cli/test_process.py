@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from pathlib import Path
 
 import pytest
 
+import turnwire
 from tests.cli.support import EXPORT, SESSION, WAIT, command, environment, import_into, process, run, serving
+from tests.client.flow import turn, user
+from turnwire import v1
 from turnwire.cli.program import app
 
 
@@ -176,6 +180,58 @@ def test_serve_says_where_it_listens_and_drains_on_sigterm(db: Path) -> None:
         assert server.stderr.read() == ""
     ran = run("--server", address, "show", SESSION)
     assert (ran.code, ran.err.startswith("turnwire: error: UNAVAILABLE: ")) == (5, True)
+
+
+def test_serve_ends_though_a_client_takes_nothing_any_more(tmp_path: Path) -> None:
+    """gRPC waits 20 seconds for the connection of a tail that is not read: neither the store nor the end does."""
+    db = tmp_path / "a.db"
+    with turnwire.blocking.open(db) as tw:
+        tw.append("ses_1", [turn()], create=True)
+        for number in range(12):  # more than sockets hold
+            tw.append("ses_1", [user(f"msg_{number}", "x" * 2_000_000)])
+    with serving(db, "--grace", "0") as (address, server), deaf_tail(address, "ses_1") as client:
+        assert select.select([client], [], [], WAIT)[0]
+        time.sleep(0.5)  # for its buffers to fill
+        begun = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(WAIT) == 0
+        assert time.monotonic() - begun < 10
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
+    assert not Path(f"{db}-wal").exists()  # closed, and not just left
+
+
+def deaf_tail(address: str, session: str) -> socket.socket:
+    """A client in plain HTTP/2 that asks for a tail, allows as much as there is, and never reads."""
+
+    def frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
+        return len(body).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + body
+
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": "/turnwire.v1.SessionService/Tail",
+        ":authority": "x",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    headers = b"".join(
+        b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in fields.items()
+    )
+    request = v1.TailRequest(session_id=session).SerializeToString()
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    host, _, port = address.rpartition(":")
+    client.connect((host, int(port)))
+    client.sendall(
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + frame(4, 0, 0, (4).to_bytes(2) + (2**31 - 1).to_bytes(4))  # the window of streams, and of all together
+        + frame(8, 0, 0, (2**31 - 1 - 65_535).to_bytes(4))
+        + frame(1, 4, 1, headers)
+        + frame(0, 1, 1, b"\0" + len(request).to_bytes(4) + request)
+    )
+    return client
 
 
 @pytest.mark.parametrize("at", range(5))

@@ -175,6 +175,23 @@ class TestRequestIds:
         assert given[3] == "mine"
 
 
+async def test_the_time_limit_of_a_tail_holds_while_the_server_is_away() -> None:
+    async with Server(Engine(MemoryStore()), Options(address="127.0.0.1:0", grace=1)) as server:
+        tw = turnwire.Client.connect(server.address, options=(("grpc.enable_retries", 0),))
+        await tw.create_session("ses_1")
+
+        async def follow() -> None:
+            async for _ in tw.within(1.5).tail("ses_1"):
+                pass
+
+        following = asyncio.create_task(follow())
+        await asyncio.sleep(0.1)
+        await server.drain()
+        with pytest.raises(errors.DeadlineExceeded):
+            await asyncio.wait_for(following, 20)
+        await tw.close()
+
+
 async def test_a_tail_gives_up_after_its_patience() -> None:
     async with Server(Engine(MemoryStore()), Options(address="127.0.0.1:0", grace=1)) as server:
         tw = turnwire.Client.connect(server.address)

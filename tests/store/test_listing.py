@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from tests.builders import append, delete, fork, opened, properties, refused, turn, user
 from turnwire import errors, v1
 from turnwire.engine import Caller, Engine
 from turnwire.store.base import SessionQuery, Store
+from turnwire.store.sqlite import SqliteStore
 
 
 async def listed(engine: Engine, caller: Caller | None = None, size: int = 0, **wanted: object) -> list[str]:
@@ -163,3 +167,32 @@ async def test_c71_a_thousand_sessions(engine: Engine, clocked: list[int]) -> No
         clocked[0] += 1
         await engine.create_session(Caller(), v1.CreateSessionRequest(session_id=id))
     assert await listed(engine, size=300) == ids[::-1]
+
+
+@pytest.mark.parametrize(
+    ("damage", "shown"),
+    [
+        ("recorded_us = recorded_us | (1 << 62)", True),
+        ("first_us = first_us | (1 << 62)", True),
+        ("head = 9223372036854775807", True),
+        ("revert = (1 << 40)", True),
+        ("key = key | (1 << 40)", False),  # nothing of it can be found then
+    ],
+)
+async def test_one_damaged_row_stops_no_other(tmp_path: Path, damage: str, shown: bool) -> None:
+    path = tmp_path / "a.db"
+    engine = Engine(SqliteStore.open(path))
+    for id in ("a", "b", "c", "d", "e"):
+        await opened(engine, id)
+        await append(engine, id, turn("t"), user("m"))
+    await engine.close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE session SET {damage} WHERE id = 'c'")
+    db.close()
+    engine = Engine(SqliteStore.open(path))
+    expected = {"a", "b", "d", "e"} | ({"c"} if shown else set())
+    for size in (0, 1, 2):
+        found = await listed(engine, size=size)
+        assert len(found) == len(expected)
+        assert set(found) == expected
+    await engine.close()

@@ -180,9 +180,11 @@ class LogCalls(Base):
         tries = 0
         lost_at: float | None = None  # when the server went away; None: it is there
         clock = asyncio.get_running_loop().time
+        left = self._timeout  # of the time limit, which is for all tries together
+        begun = clock()
         while True:
             request = built(v1.TailRequest, session_id=session_id, after_revision=seen)
-            responses = self._transport.stream("Tail", request, v1.TailResponse, timeout=self._timeout)
+            responses = self._transport.stream("Tail", request, v1.TailResponse, timeout=left)
             try:
                 async with aclosing(responses):
                     async for response in responses:
@@ -203,7 +205,13 @@ class LogCalls(Base):
                     raise
             pause = min(_FIRST_PAUSE * 2**tries, _LAST_PAUSE)
             tries += 1
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            pause *= random.uniform(0.5, 1.0)
+            if self._timeout is not None:
+                left = begun + self._timeout - clock() - pause
+                if left <= 0:
+                    await asyncio.sleep(pause + left)
+                    raise errors.DeadlineExceeded(f"the call took longer than {self._timeout:g} s")
+            await asyncio.sleep(pause)
 
 
 async def each_of(requests: Iterable[M] | AsyncIterable[M]) -> AsyncGenerator[M, None]:

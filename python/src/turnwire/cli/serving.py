@@ -112,6 +112,9 @@ async def serve(
         return
     async with Server(Engine(await _store(path, limits), limits=limits), options) as server:
         await server.serve_until_signal(lambda: ready(server.address))
+    if server.held_up:  # gRPC would hold up the end of the interpreter too, and nothing is left to be done
+        call.out.flush()
+        os._exit(0)
 
 
 async def _store(path: Path, limits: Limits) -> Store:

@@ -69,6 +69,9 @@ class Server:
         self._stopping: asyncio.Task[None] | None = None
         #: Where the server really listens; set by `start`.
         self.address = self._options.address
+        #: Whether, after the drain, gRPC still waits for a client that takes nothing any more: until the keepalive
+        #: finds out. The store is closed by then all the same.
+        self.held_up = False
 
     async def start(self) -> None:
         """Begin to listen. Raises OSError if the address is taken or cannot be used."""
@@ -123,7 +126,11 @@ class Server:
         await self._health.enter_graceful_shutdown()
         await self._calls.drain(grace)
         if self._server is not None:
-            await self._server.stop(_FLUSH)
+            stopping = asyncio.create_task(self._server.stop(_FLUSH))
+            _, waiting = await asyncio.wait({stopping}, timeout=2 * _FLUSH)
+            self.held_up = bool(waiting)
+            if not waiting:
+                stopping.result()
         await self._engine.close()
 
     async def __aenter__(self) -> Self:

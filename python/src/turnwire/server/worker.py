@@ -31,6 +31,8 @@ async def serve(work: Work) -> None:
             print(server.address, flush=True)
 
         await server.serve_until_signal(ready)
+    if server.held_up:  # gRPC would hold up the end of the interpreter too, and nothing is left to be done
+        os._exit(0)
 
 
 def left_alone() -> None:

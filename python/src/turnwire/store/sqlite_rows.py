@@ -13,6 +13,7 @@ from typing import Any
 
 from turnwire import errors
 from turnwire.log import digest
+from turnwire.rules.own import FIRST_SECOND, LAST_SECOND
 from turnwire.store import sqlite_names
 from turnwire.store.base import (
     HEADER_SLOT,
@@ -31,6 +32,9 @@ from turnwire.store.sqlite_schema import REVISION_BITS, REVISION_MASK
 #: In the order of the fields of SessionRow.
 SESSION_COLUMNS = "tenant, id, key, head, digest, first_us, recorded_us, properties, revert"
 _SESSION_TYPES = (str, str, int, int, bytes, int, int, int, int, int)  # of these, and of ``ahead``
+_SPAN_TYPES = (int, int, bytes, bytes)
+#: The first and the last moment that the schema's timestamps have, µs.
+EARLIEST_US, LATEST_US = FIRST_SECOND * 1_000_000, LAST_SECOND * 1_000_000 + 999_999
 # In the order of the fields of Node; 1 and 0 stand for the booleans.
 _NODE = (
     "place, slot, mark >> 1, revision, revision - back, {ended}, start, length, mark & 1, "
@@ -42,6 +46,7 @@ _ENTRY = f"pos & {REVISION_MASK}, recorded, mark, payload, back, digest"
 # The row that has a revision, if any has: that of the entry or of the block that it is in.
 _AT = "FROM entry WHERE pos BETWEEN ? AND ? ORDER BY pos DESC LIMIT 1"
 
+_KEY, _HEAD, _FIRST_US, _RECORDED_US = 2, 3, 5, 6  # of a session's row
 _FIELDS = len(Node._fields)
 _KIND = 2  # of a node's row
 _MARK = 2  # of an entry's
@@ -51,6 +56,16 @@ _BEGUN = f"FROM node WHERE session = ? AND place < ? AND (slot = x'' OR mark = {
 END = b"\xff" * 64  # behind every place: no number of a path has a lead byte as great
 
 _Row = tuple[Any, ...]
+
+
+def sound(row: _Row) -> bool:
+    """Whether the row of a session, with ``ahead``, can be one, also by its values: a flipped bit changes no type."""
+    return tuple(map(type, row)) == _SESSION_TYPES and (
+        0 <= row[_KEY] < 1 << 63 - REVISION_BITS  # keys of entries are 63 bits
+        and 0 <= row[_HEAD] <= REVISION_MASK
+        and EARLIEST_US <= row[_FIRST_US] <= LATEST_US
+        and EARLIEST_US <= row[_RECORDED_US] <= LATEST_US
+    )
 
 
 def base(key: int) -> int:
@@ -306,6 +321,8 @@ class Rows:
             "SELECT start, ended, place, slot FROM span WHERE session = ? AND start <= ? ORDER BY start DESC LIMIT 1",
             (key, revision),
         ).fetchone()
+        if row is not None and tuple(map(type, row)) != _SPAN_TYPES:
+            raise errors.CorruptData("a row of the index is damaged")
         span = RevertSpan._make(row) if row is not None else None
         return None if span is None or 0 < span.end <= revision else span
 
