@@ -84,7 +84,7 @@ GOALS: tuple[Goal, ...] = (
         obstacle=(
             "rules, bytes, digests, a row and a reply alone, without a log or an index, are at 0.7 to 0.9 in Python "
             "(the floor in Python, below); what else an append is takes 100 to 170 µs with cold caches, whatever the "
-            "disk: with an fsync of 1 ms more the same append is above 0.75 (below as well)"
+            "disk: with an fsync of 1 ms more the same append is above 0.75 (`python -m bench --only disks`)"
         ),
     ),
     Goal(
